@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
 /// The user without rights that runs the programs of PostgreSQL if this process runs as root.
@@ -35,6 +37,8 @@ pub struct Cluster {
     server: Child,
     /// Settings of the server, as `name=value`.
     settings: Vec<String>,
+    /// The stopped processes of the server.
+    frozen: Vec<Pid>,
 }
 
 impl Cluster {
@@ -72,7 +76,7 @@ impl Cluster {
             .map(|setting| String::from(*setting))
             .collect();
         let server = serve(&bin, dir.path(), &settings)?;
-        let mut cluster = Cluster { dir, bin, server, settings };
+        let mut cluster = Cluster { dir, bin, server, settings, frozen: Vec::new() };
         cluster.wait()?;
         Ok(Some(cluster))
     }
@@ -92,9 +96,30 @@ impl Cluster {
     /// Ends the server and all its connections at once. Unlike after [`Cluster::stop`], no connection works any more when this
     /// returns. [`Cluster::resume`] starts it again.
     pub fn shut_down(&mut self) -> io::Result<()> {
-        let pid = nix::unistd::Pid::from_raw(self.server.id() as i32);
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGQUIT)?;
+        kill(Pid::from_raw(self.server.id() as i32), Signal::SIGQUIT)?;
         self.server.wait().map(|_| ())
+    }
+
+    /// Stops all processes of the server, as if its machine stood still: connections stay open, and no answer comes.
+    pub fn freeze(&mut self) -> io::Result<()> {
+        let server = Pid::from_raw(self.server.id() as i32);
+        kill(server, Signal::SIGSTOP)?;
+        self.frozen.push(server);
+        // A stopped server starts no further process.
+        for pid in children_of(server)? {
+            // The process may have ended.
+            if kill(pid, Signal::SIGSTOP).is_ok() {
+                self.frozen.push(pid);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the stopped processes go on.
+    pub fn thaw(&mut self) {
+        for pid in self.frozen.drain(..).rev() {
+            let _ = kill(pid, Signal::SIGCONT);
+        }
     }
 
     /// Starts the server again after [`Cluster::stop`].
@@ -172,6 +197,8 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
+        // A stopped process would not notice that its server ended.
+        self.thaw();
         let _ = self.stop();
     }
 }
@@ -187,6 +214,18 @@ fn serve(bin: &Path, dir: &Path, settings: &[String]) -> io::Result<Child> {
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
+}
+
+/// Returns the processes that a process started.
+fn children_of(parent: Pid) -> io::Result<Vec<Pid>> {
+    let output = Command::new("ps").args(["-e", "-o", "pid=,ppid="]).output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let pair = |line: &str| {
+        let mut numbers = line.split_whitespace().map(str::parse::<i32>);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+    };
+    let pairs = text.lines().filter_map(pair);
+    Ok(pairs.filter(|(_, of)| *of == parent.as_raw()).map(|(pid, _)| Pid::from_raw(pid)).collect())
 }
 
 /// Gives a file to the user that runs the server.

@@ -19,10 +19,10 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use postgres::config::{Host, SslMode};
-use postgres::{Client, Config, NoTls};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Config, NoTls};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Link};
 use crate::error::DatabaseError;
 use crate::tls::{self, Roots, TlsMode};
 
@@ -66,7 +66,7 @@ impl Address {
     pub fn parse(text: &str) -> Result<Address, DatabaseError> {
         let (rest, options) = options::split(text).map_err(DatabaseError::Address)?;
         let mut config: Config =
-            rest.parse().map_err(|error: postgres::Error| DatabaseError::Address(cause_of(&error)))?;
+            rest.parse().map_err(|error: tokio_postgres::Error| DatabaseError::Address(cause_of(&error)))?;
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
@@ -107,16 +107,19 @@ impl Address {
         Connection::open(self.open()?, role)
     }
 
-    fn open(&self) -> Result<Client, DatabaseError> {
+    fn open(&self) -> Result<Link, DatabaseError> {
         let mut config = self.config.clone();
         config.ssl_mode(match self.tls {
             TlsMode::Disable => SslMode::Disable,
             TlsMode::Prefer => SslMode::Prefer,
             TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => SslMode::Require,
         });
+        // The driver limits how long each host takes to accept the connection, and not how long it takes to greet.
+        let hosts = config.get_hosts().len().max(config.get_hostaddrs().len()).max(1) as u32;
+        let limit = config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT) * hosts;
         match self.tls {
-            TlsMode::Disable => Ok(config.connect(NoTls)?),
-            mode => Ok(config.connect(tls::connector(mode, &self.roots)?)?),
+            TlsMode::Disable => Ok(Link::connect(limit, config.connect(NoTls))?),
+            mode => Ok(Link::connect(limit, config.connect(tls::connector(mode, &self.roots)?))?),
         }
     }
 
@@ -165,7 +168,7 @@ fn is_local(config: &Config) -> Locality {
 }
 
 /// Returns what is wrong with an address. The first line of the driver's error does not repeat the text.
-fn cause_of(error: &postgres::Error) -> String {
+fn cause_of(error: &tokio_postgres::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), |source| source.to_string())
 }
 

@@ -1,9 +1,9 @@
 //! The record of logins and of changes to the people, tokens and projects of a team. Entries are only added.
 
-use postgres::Row;
-use postgres::types::ToSql;
 use serde_json::{Value, json};
 use tanmi_base::{Millis, id};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use crate::connection::Connection;
 use crate::error::DatabaseError;

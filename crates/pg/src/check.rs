@@ -1,11 +1,11 @@
 //! `tanmi team check`: compares the rows of a project with their documents and with each other.
 
-use postgres::Row;
 use tanmi_base::Lang;
 use tanmi_memory::record::{self, Line};
 use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::model::*;
 use tanmi_workspace::store::NodeBrief;
+use tokio_postgres::Row;
 
 use crate::pool::PooledConnection;
 use crate::replica::READ;

@@ -3,9 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
-use postgres::error::{ErrorPosition, SqlState};
 use tanmi_base::{Bilingual, Lang, fs};
 use tanmi_workspace::error::{Error, UnavailableCause};
+use tokio_postgres::error::{ErrorPosition, SqlState};
+
+use crate::connection::CallError;
 
 mod trouble;
 
@@ -24,6 +26,9 @@ pub enum DatabaseError {
     Passfile { path: PathBuf, reason: String },
     #[error("the database cannot be used: {0}")]
     Failed(String),
+    /// Another transaction was in the way. The same call can succeed at once.
+    #[error("another transaction changed the same rows; retry")]
+    Conflict,
     #[error(transparent)]
     Trouble(#[from] DatabaseTrouble),
 }
@@ -39,20 +44,29 @@ impl DatabaseError {
                 lang.pick(format!("无法使用密码文件 {}：{reason}", path.display()), self.to_string())
             }
             DatabaseError::Failed(reason) => lang.pick(format!("无法使用数据库：{reason}"), self.to_string()),
+            DatabaseError::Conflict => {
+                lang.pick(String::from("另一个事务修改了相同的行；请重试"), self.to_string())
+            }
             DatabaseError::Trouble(trouble) => trouble.text().pick(lang).to_owned(),
         }
     }
 }
 
-impl From<postgres::Error> for DatabaseError {
-    fn from(error: postgres::Error) -> DatabaseError {
-        DatabaseError::Trouble(DatabaseTrouble::of_driver(&error))
+impl From<CallError> for DatabaseError {
+    fn from(error: CallError) -> DatabaseError {
+        match error {
+            CallError::Driver(error) if is_conflict(&error) => DatabaseError::Conflict,
+            CallError::Driver(error) => DatabaseTrouble::of_driver(&error).into(),
+            CallError::TimedOut => DatabaseTrouble::Away.into(),
+        }
     }
 }
 
 impl From<DatabaseError> for Error {
     fn from(error: DatabaseError) -> Error {
         match error {
+            // The caller retries it.
+            DatabaseError::Conflict => conflict(),
             DatabaseError::Trouble(trouble) => trouble.into(),
             other => {
                 let text = Bilingual::new(other.message(Lang::Zh), other.message(Lang::En));
@@ -71,12 +85,9 @@ impl From<DatabaseTrouble> for Error {
     }
 }
 
-/// Returns the error of a store for an error of the driver. A conflict is retried by the caller.
-pub(crate) fn store_error(error: postgres::Error) -> Error {
-    match error.code() {
-        Some(code) if is_conflict(code, &error) => Error::Conflict { place: String::from(PLACE) },
-        _ => DatabaseTrouble::of_driver(&error).into(),
-    }
+/// Returns the error for a write that another transaction is in the way of.
+pub(crate) fn conflict() -> Error {
+    Error::Conflict { place: String::from(PLACE) }
 }
 
 /// Returns the error of a memory for the error of a store.
@@ -91,7 +102,8 @@ pub(crate) fn memory_error(error: Error) -> tanmi_memory::Error {
 
 /// Returns whether another transaction was in the way. It may have taken the number of this change or the key of this
 /// request.
-fn is_conflict(code: &SqlState, error: &postgres::Error) -> bool {
+fn is_conflict(error: &tokio_postgres::Error) -> bool {
+    let Some(code) = error.code() else { return false };
     let is_taken = || {
         let constraint = error.as_db_error().and_then(|error| error.constraint());
         *code == SqlState::UNIQUE_VIOLATION && matches!(constraint, Some("change_pkey" | "request_pkey"))
@@ -104,7 +116,7 @@ fn unavailable(cause: UnavailableCause) -> Error {
 }
 
 /// Returns the message of the database with its code, or that of the driver.
-pub(crate) fn describe(error: &postgres::Error) -> String {
+pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
     let Some(db) = error.as_db_error() else {
         let source = std::error::Error::source(error).map(|source| format!(": {source}"));
         return format!("{error}{}", source.unwrap_or_default());

@@ -1,9 +1,9 @@
 //! The changes of a workspace, read from the table of changes by their numbers.
 
-use postgres::Row;
 use tanmi_workspace::error::Result;
 use tanmi_workspace::model::WorkspaceId;
 use tanmi_workspace::store::{ChangeFeed, FeedStart, Store, StoreEvent, Subscription};
+use tokio_postgres::Row;
 
 use crate::store::PgStore;
 

@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use postgres::Row;
-use postgres::types::ToSql;
 use tanmi_base::{Millis, hash};
 use tanmi_memory::decide::{self, FactDecision};
 use tanmi_memory::record::{self, Line};
@@ -16,11 +14,14 @@ use tanmi_protocol::{
     Document, DocumentPage, MEMORY, MemoryAnswer, MemoryCommand, MemoryOutcome, MemoryRequest,
 };
 use tanmi_workspace::error::{Error, Result};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
+use crate::flush::StoredRequest;
 use crate::people::Caller;
 use crate::pool::PooledConnection;
 use crate::replica::READ;
-use crate::run::{LEASE, RunError, retry};
+use crate::run::{RunError, retry};
 use crate::store::PgStore;
 use crate::tx::Author;
 
@@ -28,7 +29,7 @@ mod store;
 pub(crate) mod transfer;
 mod tx;
 
-use tx::MemoryTx;
+use tx::{Lookup, MemoryTx};
 
 /// The number of records that one page of a snapshot for the replica of this process contains.
 const PAGE: usize = 5000;
@@ -67,28 +68,33 @@ impl PgMemory {
     }
 
     fn try_request(&self, caller: &Caller, request: &MemoryRequest) -> Result<MemoryAnswer, RunError> {
-        let mut tx = MemoryTx::begin(&self.store, 0)?;
-        let digest = digest_of(caller, request);
-        if let Some((stored_digest, answer)) = tx.open_request(&request.key)? {
-            return match serde_json::from_str(&answer) {
-                Ok(answer) if stored_digest == digest => Ok(answer),
-                _ => Err(RunError::KeyReused),
-            };
-        }
-        if let Some(session) = &request.session
-            && !tx.renew_lease(session, &caller.person, &request.machine, LEASE)?
-        {
-            return Err(RunError::ForeignSession);
-        }
-        let outcome = apply(&mut tx, &caller.name, &request.command)?;
         let author = Author {
             person: caller.person.clone(),
             session: request.session.clone(),
             machine: request.machine.clone(),
         };
+        let lookup = lookup_of(&request.command);
+        let mut tx = MemoryTx::begin_request(&self.store, lookup, &request.key, &author)?;
+        let digest = digest_of(caller, request);
+        if let Some((stored_digest, answer)) = tx.stored() {
+            let answer = serde_json::from_str(answer).ok().filter(|_| *stored_digest == digest);
+            tx.refuse()?;
+            return answer.ok_or(RunError::KeyReused);
+        }
+        if tx.is_foreign() {
+            return Err(RunError::ForeignSession);
+        }
+        let outcome = match apply(&mut tx, &caller.name, &request.command) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                // The lease ends earlier if this fails.
+                let _ = tx.refuse();
+                return Err(error);
+            }
+        };
         let answer = MemoryAnswer { outcome, seq: tx.next_seq(), docs: tx.lines().to_vec(), now: tx.now() };
         let text = serde_json::to_string(&answer).map_err(|_| Error::UnexpectedOutcome)?;
-        tx.commit(Some(&author), Some((&request.key, &digest, &text)))?;
+        tx.commit(Some(&author), Some(StoredRequest { key: &request.key, digest: &digest, answer: &text }))?;
         Ok(answer)
     }
 
@@ -96,10 +102,11 @@ impl PgMemory {
     fn write<T>(
         &self,
         now: Millis,
+        lookup: impl Fn() -> Lookup,
         work: impl Fn(&mut MemoryTx<'_>) -> Result<T, RunError>,
     ) -> Result<T, RunError> {
         retry(|| {
-            let mut tx = MemoryTx::begin(&self.store, now)?;
+            let mut tx = MemoryTx::begin(&self.store, lookup(), now)?;
             let value = work(&mut tx)?;
             tx.commit(self.author.as_ref(), None)?;
             Ok(value)
@@ -214,6 +221,25 @@ fn apply(tx: &mut MemoryTx<'_>, person: &str, command: &MemoryCommand) -> Result
             let now = tx.now();
             Ok(MemoryOutcome::Imported { result: import_lines(tx, lines, now)? })
         }
+    }
+}
+
+/// Returns what a command will look for.
+fn lookup_of(command: &MemoryCommand) -> Lookup {
+    match command {
+        MemoryCommand::Save { line } => lookup_of_line(line),
+        MemoryCommand::Mark { ids, .. } => Lookup { ids: ids.clone(), ..Lookup::default() },
+        MemoryCommand::Import { .. } => Lookup::default(),
+    }
+}
+
+/// Returns what the save of a line will look for.
+fn lookup_of_line(line: &str) -> Lookup {
+    match record::read_line(line.as_bytes(), "") {
+        Line::Record { row, supersedes } => {
+            Lookup { ids: [vec![row.id], supersedes].concat(), contents: vec![row.content_hash] }
+        }
+        _ => Lookup::default(),
     }
 }
 

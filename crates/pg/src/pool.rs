@@ -4,16 +4,17 @@
 //! without one: a workspace with many writers does not take the connections of all others.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use postgres::Row;
-use postgres::types::ToSql;
 use tanmi_workspace::error::Result;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use crate::address::Address;
-use crate::connection::Connection;
-use crate::error::{DatabaseError, DatabaseTrouble, store_error};
+use crate::connection::{CallError, Connection};
+use crate::error::{DatabaseError, DatabaseTrouble};
 use crate::people::{self, Access};
 use crate::schema::{self, APP_ROLE};
 
@@ -33,6 +34,7 @@ pub struct Pool {
     state: Mutex<PoolState>,
     /// A connection or the place of a writer became free.
     released: Condvar,
+    round_trips: AtomicU64,
 }
 
 #[derive(Default)]
@@ -49,7 +51,7 @@ struct PoolState {
 impl Pool {
     /// Creates a pool whose connections take the role of the program, which sees one project at a time. Opens none.
     pub fn new(address: Address) -> Pool {
-        Pool { address, state: Mutex::default(), released: Condvar::new() }
+        Pool { address, state: Mutex::default(), released: Condvar::new(), round_trips: AtomicU64::new(0) }
     }
 
     /// Returns what a token gives in the project with this name, or in the only project of its person.
@@ -67,18 +69,50 @@ impl Pool {
         .map(|_| ())
     }
 
-    /// Begins a transaction that sees one project. One that writes names its stream, and waits while other writers of it
-    /// have their share.
-    pub(crate) fn begin(
+    /// Returns how many times transactions waited for the database so far. What opens a connection or prepares a
+    /// statement does not count.
+    pub fn round_trips(&self) -> u64 {
+        self.round_trips.load(Ordering::Relaxed)
+    }
+
+    /// Begins a transaction that sees one project.
+    pub(crate) fn begin(&self, begin: &str, project: &str) -> Result<PooledConnection<'_>, DatabaseError> {
+        self.begin_with(in_project(begin, project), None)
+    }
+
+    /// Begins a transaction that writes to a stream, and locks it, so writers come one after the other. Waits while other
+    /// writers of the stream have their share of the connections. `prepare` runs before the lock. Statements after this
+    /// see what was committed before the lock.
+    pub(crate) fn begin_write(
         &self,
-        begin: &str,
+        prepare: &str,
         project: &str,
-        written_stream: Option<&str>,
+        stream: &str,
     ) -> Result<PooledConnection<'_>, DatabaseError> {
-        let sql = in_project(begin, project);
-        let place = written_stream.map(|stream| (project.to_owned(), stream.to_owned()));
-        let (connection, ()) = self.take(place, |connection| Ok(connection.batch(&sql)?))?;
+        let place = (project.to_owned(), stream.to_owned());
+        let (project, stream) = (safe_id(project), safe_id(stream));
+        let lock = |table: &str| {
+            format!("SELECT 1 FROM {table} WHERE project = '{project}' AND id = '{stream}' FOR UPDATE")
+        };
+        let begin = in_project("BEGIN", &project);
+        let sql = format!("{begin}; {prepare}{}; {}", lock("stream"), lock("workspace"));
+        self.begin_with(sql, Some(place))
+    }
+
+    fn begin_with(
+        &self,
+        sql: String,
+        place: Option<StreamName>,
+    ) -> Result<PooledConnection<'_>, DatabaseError> {
+        let (connection, ()) = self.take(place, |connection| {
+            self.count();
+            Ok(connection.batch(&sql)?)
+        })?;
         Ok(connection)
+    }
+
+    fn count(&self) {
+        self.round_trips.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Takes a connection and makes the first call on it, which must be one that can be repeated. A connection that the
@@ -99,9 +133,11 @@ impl Pool {
                 }
                 Err(error) => error,
             };
-            drop(connection);
-            self.release(None);
-            if is_new || !matches!(error, DatabaseError::Trouble(DatabaseTrouble::Away)) {
+            let is_lost = matches!(error, DatabaseError::Trouble(DatabaseTrouble::Away));
+            let can_repeat = is_lost && !is_new && !connection.is_timed_out();
+            let is_usable = !is_lost && connection.batch("ROLLBACK").is_ok();
+            self.release(Some(connection).filter(|_| is_usable));
+            if !can_repeat {
                 return Err(error);
             }
         }
@@ -221,9 +257,10 @@ impl PooledConnection<'_> {
         self.run(|connection| connection.batch(sql))
     }
 
-    fn run<T>(&mut self, call: impl FnOnce(&mut Connection) -> Result<T, postgres::Error>) -> Result<T> {
+    fn run<T>(&mut self, call: impl FnOnce(&mut Connection) -> Result<T, CallError>) -> Result<T> {
         let Some(connection) = &mut self.connection else { return Err(DatabaseTrouble::Away.into()) };
-        call(connection).map_err(store_error)
+        self.pool.count();
+        call(connection).map_err(|error| DatabaseError::from(error).into())
     }
 
     /// Ends the transaction without its changes. A connection that cannot do that is closed.
@@ -234,11 +271,14 @@ impl PooledConnection<'_> {
     }
 }
 
-/// Returns the beginning of a transaction that sees the rows of one project. The id of a project contains only letters,
-/// digits and hyphens.
+/// Returns the beginning of a transaction that sees the rows of one project.
 pub(crate) fn in_project(begin: &str, project: &str) -> String {
-    let safe: String = project.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
-    format!("{begin}; SET LOCAL tanmi.project = '{safe}'")
+    format!("{begin}; SET LOCAL tanmi.project = '{}'", safe_id(project))
+}
+
+/// Returns an id as it can stand in a statement. An id contains only letters, digits, hyphens and underscores.
+fn safe_id(id: &str) -> String {
+    id.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).collect()
 }
 
 impl Drop for PooledConnection<'_> {

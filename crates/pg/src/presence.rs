@@ -1,10 +1,10 @@
 //! Who works on what: the nodes that sessions hold.
 
-use postgres::Row;
 use serde_json::{Value, json};
 use tanmi_base::Millis;
 use tanmi_workspace::error::Result;
 use tanmi_workspace::model::WorkspaceId;
+use tokio_postgres::Row;
 
 use crate::rows;
 use crate::store::PgStore;

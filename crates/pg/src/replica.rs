@@ -1,13 +1,13 @@
 //! What the machines of a team read to keep their replicas: changes with their documents, whole workspaces, and which
 //! sessions are alive.
 
-use postgres::Row;
-use postgres::types::ToSql;
 use serde_json::Value;
 use tanmi_base::Millis;
 use tanmi_protocol::{Beat, Document, DocumentPage, FeedChange, FeedPage, MEMORY, Positions};
 use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::store::WORKSPACE;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use crate::memory;
 use crate::people::Caller;
@@ -18,10 +18,14 @@ use crate::store::PgStore;
 const MAX_CHANGES: i64 = 500;
 pub(crate) const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// Every stream except those of deleted workspaces. The stream of the memory has no workspace.
-pub(crate) const HEADS: &str =
-    "SELECT s.id, s.seq FROM stream s LEFT JOIN workspace w ON w.project = s.project AND w.id = s.id
-WHERE s.project = $1 AND w.deleted_at IS NULL";
+/// Every stream except those of deleted workspaces. The stream of the memory has no workspace. The time of the database comes
+/// with each row; without a stream it comes alone.
+pub(crate) const HEADS: &str = "SELECT clock.now, heads.id, heads.seq
+FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now) AS clock
+LEFT JOIN (
+    SELECT s.id, s.seq FROM stream s LEFT JOIN workspace w ON w.project = s.project AND w.id = s.id
+    WHERE s.project = $1 AND w.deleted_at IS NULL
+) AS heads ON true";
 const TOTAL: &str =
     "SELECT (coalesce(sum(seq), 0) + count(*))::bigint AS total FROM stream WHERE project = $1";
 const CHANGES: &str = "SELECT c.stream, c.seq, c.at, c.names, c.docs, p.name AS person, c.session, c.machine
@@ -37,7 +41,6 @@ const BEAT: &str = "UPDATE session SET lease_until = clock.now + $4
 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now) AS clock
 WHERE project = $1 AND person = $2 AND id = ANY($3::text[]) RETURNING id, lease_until";
 const FIND_ANSWER: &str = "SELECT answer FROM request WHERE project = $1 AND key = $2";
-const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now WHERE $1 <> ''";
 
 impl PgStore {
     /// Returns the changes after `have`, at most 500, and the last change of every stream.
@@ -45,19 +48,13 @@ impl PgStore {
         let (streams, numbers): (Vec<&str>, Vec<i64>) =
             have.iter().map(|(stream, seq)| (stream.as_str(), *seq)).unzip();
         let params: [&(dyn ToSql + Sync); 4] = [&self.project, &streams, &numbers, &MAX_CHANGES];
-        let (heads, rows, now) = self.transact(READ, |connection| {
-            let heads = connection.query(HEADS, &[&self.project])?;
-            Ok((heads, connection.query(CHANGES, &params)?, connection.query(CLOCK, &[&self.project])?))
+        let (heads, rows) = self.transact(READ, |connection| {
+            Ok((connection.query(HEADS, &[&self.project])?, connection.query(CHANGES, &params)?))
         })?;
-        let heads = positions(&heads);
+        let (now, heads) = (clock(&heads), positions(&heads));
         let changes: Vec<FeedChange> = rows.iter().map(change).collect();
         let gaps = have.iter().filter(|(stream, seq)| is_gap(stream, **seq, &heads, &changes));
-        Ok(FeedPage {
-            gaps: gaps.map(|(stream, _)| stream.clone()).collect(),
-            changes,
-            heads,
-            now: clock(&now),
-        })
+        Ok(FeedPage { gaps: gaps.map(|(stream, _)| stream.clone()).collect(), changes, heads, now })
     }
 
     /// Returns up to `limit` documents of a workspace after the document `after`: first the workspace, then its nodes.
@@ -89,17 +86,13 @@ impl PgStore {
     /// Renews the leases of sessions of a person.
     pub fn beat(&self, caller: &Caller, sessions: &[String]) -> Result<Beat> {
         let params: [&(dyn ToSql + Sync); 4] = [&self.project, &caller.person, &sessions, &LEASE];
-        let (renewed, heads, now) = self.transact("BEGIN", |connection| {
+        let (renewed, heads) = self.transact("BEGIN", |connection| {
             let renewed = connection.query(BEAT, &params)?;
-            Ok((
-                renewed,
-                connection.query(HEADS, &[&self.project])?,
-                connection.query(CLOCK, &[&self.project])?,
-            ))
+            Ok((renewed, connection.query(HEADS, &[&self.project])?))
         })?;
         let known: Vec<&str> = renewed.iter().map(|row| row.get("id")).collect();
         let lost = sessions.iter().filter(|session| !known.contains(&session.as_str())).cloned().collect();
-        let now = clock(&now);
+        let now = clock(&heads);
         let lease_until = renewed.first().map_or(now + LEASE, |row| row.get("lease_until"));
         Ok(Beat { lease_until, lost, heads: positions(&heads), now })
     }
@@ -132,7 +125,8 @@ fn change(row: &Row) -> FeedChange {
 }
 
 pub(crate) fn positions(rows: &[Row]) -> Positions {
-    rows.iter().map(|row| (row.get("id"), row.get("seq"))).collect()
+    let head = |row: &Row| Some((row.get::<_, Option<String>>("id")?, row.get("seq")));
+    rows.iter().filter_map(head).collect()
 }
 
 fn clock(rows: &[Row]) -> Millis {

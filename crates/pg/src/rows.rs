@@ -1,10 +1,10 @@
 //! The columns of a node and their meaning.
 
-use postgres::Row;
 use tanmi_workspace::codec::{self, Document, ParseError};
 use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::model::*;
 use tanmi_workspace::store::{NodeBrief, SiblingPosition, StatusCounts};
+use tokio_postgres::Row;
 
 /// The columns of a [`NodeBrief`], for `SELECT` lists. [`brief`] reads them by name.
 macro_rules! brief_columns {

@@ -12,14 +12,14 @@ use tanmi_workspace::error::{Error, Holder};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{OpContext, TransitionRequest};
 use tanmi_workspace::state::Action;
-use tanmi_workspace::store::Access;
 
 use crate::audit::{AuditEvent, AuditKind};
+use crate::flush::StoredRequest;
 use crate::people::Caller;
 use crate::pool::PooledConnection;
 use crate::replica::{HEADS, positions};
 use crate::store::PgStore;
-use crate::tx::{Author, PgTx, find_request};
+use crate::tx::{Author, COMMIT_LEASE, PgTx};
 
 /// How long a session counts as alive after its last call.
 pub const LEASE: Millis = 10 * 60 * 1000;
@@ -63,74 +63,92 @@ impl PgStore {
 
     fn try_request(&self, caller: &Caller, request: &RunRequest) -> Result<RunAnswer, RunError> {
         let digest = digest_of(caller, request);
-        let mut tx = match PgTx::begin(&self.pool, &self.project, &request.stream, Access::Write, 0) {
-            Ok(tx) => tx,
-            // The request may have been carried out before the workspace was deleted.
-            Err(error @ Error::WorkspaceNotFound { .. }) => {
-                let find = |connection: &mut PooledConnection<'_>| {
-                    find_request(connection, &self.project, &request.key)
-                };
-                return match self.transact("BEGIN", find)?.1 {
-                    Some(stored) => self.repeat(&stored, &digest),
-                    None => Err(error.into()),
-                };
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let (now, stored) = tx.open_request(&request.key)?;
-        if let Some(stored) = stored {
-            drop(tx);
-            return self.repeat(&stored, &digest);
-        }
-        if let Some(expected) = request.expects.filter(|expected| *expected != tx.next_seq()) {
-            return Err(RunError::Outdated { expected, current: tx.next_seq() });
-        }
-        let leases = self.renew(&mut tx, caller, request, now)?;
-        let claimant = request.session.clone().unwrap_or_else(|| format!("{PERSON_MARK}{}", caller.name));
-        check_claim(&tx, request, &claimant, &leases)?;
-        let op = OpContext { now, operator: request.operator, auto_log: true, moves_focus: true };
-        let applied = command::apply(&mut tx, &claimed_by(request, &claimant), &op, &leases);
-        let outcome = applied.map_err(|error| name_holder(&tx, error))?;
-        forced_claim(caller, request).map(|event| tx.record_audit(&event)).transpose()?;
-        tx.set_author(Author {
+        let author = Author {
             person: caller.person.clone(),
             session: request.session.clone(),
             machine: request.machine.clone(),
-        });
-        let fence = claimed_node(&outcome).map(|node| tx.fence(node)).transpose()?.flatten();
-        let seq = tx.next_seq();
-        let mut answer =
-            RunAnswer { outcome, seq, fence, docs: tx.documents()?, heads: Positions::new(), now };
-        let text = serde_json::to_string(&answer).map_err(|_| Error::UnexpectedOutcome)?;
-        answer.heads = positions(&tx.commit_request(&request.key, &digest, &text)?);
-        answer.heads.insert(request.stream.to_string(), seq as i64);
-        Ok(answer)
-    }
-
-    /// Returns the stored answer of a request, with its digest, if it belongs to this request.
-    fn repeat(&self, (stored, answer): &(String, String), digest: &str) -> Result<RunAnswer, RunError> {
-        match serde_json::from_str(answer) {
-            Ok(answer) if stored == digest => {
-                Ok(RunAnswer { heads: positions(&self.query(HEADS, &[])?), ..answer })
+        };
+        let mut opened = self.open_request(&request.stream, &request.key, &author)?;
+        // The request may have been carried out before the workspace was deleted.
+        if let Some(stored) = opened.stored.take() {
+            return self.repeat(opened.connection, &stored, &digest);
+        }
+        if opened.is_foreign {
+            opened.connection.roll_back();
+            return Err(RunError::ForeignSession);
+        }
+        let leases = Leases(std::mem::take(&mut opened.live));
+        let mut tx = opened.into_tx(self, &request.stream, author)?;
+        match self.apply_request(&mut tx, caller, request, &leases) {
+            Ok(answer) => self.commit_request(tx, request, &digest, answer),
+            Err(error) => {
+                let keeps_lease = tx.refuse();
+                if let Some(session) = request.session.as_ref().filter(|_| !keeps_lease && is_refusal(&error))
+                {
+                    // The lease ends earlier if this fails.
+                    let _ = self.beat(caller, std::slice::from_ref(session));
+                }
+                Err(error)
             }
-            _ => Err(RunError::KeyReused),
         }
     }
 
-    /// Renews the lease of the session and returns the live sessions.
-    fn renew(
+    /// Applies the command of a request. Returns its answer without the last changes of other streams.
+    fn apply_request(
         &self,
         tx: &mut PgTx<'_>,
         caller: &Caller,
         request: &RunRequest,
-        now: Millis,
-    ) -> Result<Leases, RunError> {
-        let Some(session) = &request.session else { return Ok(Leases(tx.live_sessions(now)?)) };
-        match tx.renew_lease(session, &caller.person, &request.machine, now + LEASE)? {
-            true => Ok(Leases(tx.live_sessions(now)?)),
-            false => Err(RunError::ForeignSession),
+        leases: &Leases,
+    ) -> Result<RunAnswer, RunError> {
+        if let Some(expected) = request.expects.filter(|expected| *expected != tx.next_seq()) {
+            return Err(RunError::Outdated { expected, current: tx.next_seq() });
+        }
+        let claimant = request.session.clone().unwrap_or_else(|| format!("{PERSON_MARK}{}", caller.name));
+        check_claim(tx, request, &claimant, leases)?;
+        let now = tx.now();
+        let op = OpContext { now, operator: request.operator, auto_log: true, moves_focus: true };
+        let applied = command::apply(tx, &claimed_by(request, &claimant), &op, leases);
+        let outcome = applied.map_err(|error| name_holder(tx, error))?;
+        forced_claim(caller, request).map(|event| tx.record_audit(&event)).transpose()?;
+        let fence = claimed_node(&outcome).map(|node| tx.fence(node)).transpose()?.flatten();
+        let (seq, docs) = (tx.next_seq(), tx.documents()?);
+        Ok(RunAnswer { outcome, seq, fence, docs, heads: Positions::new(), now })
+    }
+
+    fn commit_request(
+        &self,
+        tx: PgTx<'_>,
+        request: &RunRequest,
+        digest: &str,
+        mut answer: RunAnswer,
+    ) -> Result<RunAnswer, RunError> {
+        let text = serde_json::to_string(&answer).map_err(|_| Error::UnexpectedOutcome)?;
+        answer.heads = tx.commit_request(StoredRequest { key: &request.key, digest, answer: &text })?;
+        answer.heads.insert(request.stream.to_string(), answer.seq as i64);
+        Ok(answer)
+    }
+
+    /// Returns the stored answer of a request, with its digest, if it belongs to this request.
+    fn repeat(
+        &self,
+        mut connection: PooledConnection<'_>,
+        (stored, answer): &(String, String),
+        digest: &str,
+    ) -> Result<RunAnswer, RunError> {
+        let heads = connection.query(HEADS, &[&self.project]);
+        let heads = heads.and_then(|heads| connection.batch(COMMIT_LEASE).map(|()| positions(&heads)));
+        let heads = heads.inspect_err(|_| connection.roll_back())?;
+        match serde_json::from_str(answer) {
+            Ok(answer) if stored == digest => Ok(RunAnswer { heads, ..answer }),
+            _ => Err(RunError::KeyReused),
         }
     }
+}
+
+/// Returns whether a request failed although the database works.
+fn is_refusal(error: &RunError) -> bool {
+    !matches!(error, RunError::Store(Error::Unavailable { .. } | Error::Conflict { .. }))
 }
 
 /// Returns the command with the caller as its claimant, so that no request acts for another session.
@@ -181,12 +199,13 @@ fn check_claim(tx: &PgTx<'_>, request: &RunRequest, claimant: &str, leases: &Lea
         return Ok(());
     }
     let node = &transition.node_id;
-    match tx.claim(node)? {
-        Some((current, holder)) if request.fence.is_some_and(|fence| fence != current) => {
+    let Some(claim) = tx.claim(node)? else { return Ok(()) };
+    match claim.holder {
+        holder if request.fence.is_some_and(|fence| fence != claim.fence) => {
             Err(Error::ClaimLost { node: node.clone(), holder }.into())
         }
         // Without a claim the command says what is wrong, and it refuses the claim of a live session.
-        Some((_, Some(holder))) if holder.session != claimant && !leases.is_live(&holder.session) => {
+        Some(holder) if holder.session != claimant && !leases.is_live(&holder.session) => {
             Err(Error::ClaimLost { node: node.clone(), holder: Some(holder) }.into())
         }
         _ => Ok(()),
@@ -196,7 +215,7 @@ fn check_claim(tx: &PgTx<'_>, request: &RunRequest, claimant: &str, leases: &Lea
 /// Returns the error with the person and the machine of the holder.
 fn name_holder(tx: &PgTx<'_>, error: Error) -> RunError {
     let Error::NodeClaimed { node, holder, since } = error else { return RunError::Store(error) };
-    let found = tx.claim(&node).ok().flatten().and_then(|(_, holder)| holder);
+    let found = tx.claim(&node).ok().flatten().and_then(|claim| claim.holder);
     let holder = found.unwrap_or(Holder { session: holder, ..Holder::default() });
     Error::NodeHeld { node, holder, since }.into()
 }

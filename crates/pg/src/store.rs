@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use postgres::Row;
-use postgres::types::ToSql;
 use tanmi_base::Millis;
 use tanmi_protocol::Document;
 use tanmi_workspace::codec;
@@ -12,8 +10,10 @@ use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::model::*;
 use tanmi_workspace::store::walk::{self, DeletedNode};
 use tanmi_workspace::store::{Access, Store, TrashEntry, Tx, WORKSPACE, WorkspaceEntry};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
-use crate::flush::{self, Place};
+use crate::flush::{self, Batch, Place};
 use crate::pool::{Pool, PooledConnection};
 use crate::rows;
 use crate::tx::PgTx;
@@ -74,7 +74,7 @@ impl PgStore {
         begin: &str,
         work: impl FnOnce(&mut PooledConnection<'_>) -> Result<T>,
     ) -> Result<T> {
-        let mut connection = self.pool.begin(begin, &self.project, None)?;
+        let mut connection = self.pool.begin(begin, &self.project)?;
         let outcome = work(&mut connection).and_then(|value| {
             connection.batch("COMMIT")?;
             Ok(value)
@@ -97,7 +97,8 @@ impl PgStore {
         let (id, now) = (&workspace.id, workspace.updated_at);
         let place = Place { project: &self.project, workspace: id, seq: 0, now };
         connection.query(INSERT_STREAM, &[&self.project, &id.as_str(), &doc, &now])?;
-        flush::flush(connection, &place, &[(root, &root_doc)], &[])?;
+        let batch = Batch { nodes: vec![(root, root_doc.clone())], ..Batch::default() };
+        flush::flush(connection, &place, &batch)?;
         let document = |name: &str, text: String| Document { name: name.to_owned(), text: Some(text) };
         Ok(vec![document(WORKSPACE, doc), document(root.id.as_str(), root_doc)])
     }

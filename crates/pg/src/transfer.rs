@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use postgres::Row;
 use tanmi_base::Bilingual;
 use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::model::*;
 use tanmi_workspace::store::WorkspaceDocuments;
+use tokio_postgres::Row;
 
-use crate::flush::{self, Place};
+use crate::flush::{self, Batch, Place};
 use crate::pool::PooledConnection;
 use crate::replica::READ;
 use crate::rows;
@@ -108,13 +108,13 @@ impl PgStore {
         let (id, active_at) = (&documents.id, active_at.unwrap_or_default());
         self.transact("BEGIN", |connection| {
             connection.batch(NO_LIMITS)?;
-            let params: [&(dyn postgres::types::ToSql + Sync); 4] =
+            let params: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
                 [&self.project, &id.as_str(), &documents.workspace, &active_at];
             connection.query(INSERT_STREAM, &params)?;
             let place = Place { project: &self.project, workspace: id, seq: 0, now: active_at };
             for page in nodes.chunks(PAGE) {
-                let page: Vec<(&Node, &str)> = page.iter().map(|(node, text)| (node, *text)).collect();
-                flush::flush(connection, &place, &page, &[])?;
+                let nodes = page.iter().map(|(node, text)| (node, (*text).to_owned())).collect();
+                flush::flush(connection, &place, &Batch { nodes, ..Batch::default() })?;
             }
             Ok(())
         })

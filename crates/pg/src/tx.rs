@@ -1,13 +1,11 @@
 //! The transaction on one workspace.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-use postgres::Row;
-use postgres::types::ToSql;
 use tanmi_base::{Millis, id};
-use tanmi_protocol::Document;
+use tanmi_protocol::{Document, Positions};
 use tanmi_workspace::codec;
 use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::model::*;
@@ -15,126 +13,24 @@ use tanmi_workspace::ops::{Target, subtree_of};
 use tanmi_workspace::store::{
     Access, NodeBrief, NodeName, NodeRead, NodeSelection, SiblingPosition, StatusCounts, Tx, WORKSPACE, walk,
 };
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
-use crate::flush::{self, Place};
+use crate::error::conflict;
+use crate::flush::{self, Batch, Change, Place, StoredRequest};
 use crate::pool::{Pool, PooledConnection};
 use crate::replica::READ;
-use crate::rows::{self, Loaded, brief_columns};
+use crate::rows::{self, Loaded};
 
+mod found;
 mod request;
+mod sql;
 
+use found::FoundNodes;
 pub use request::Author;
-pub(crate) use request::{RENEW, STORE_REQUEST, find_request};
-
-const HEADER: &str =
-    "SELECT s.seq, w.doc FROM stream s JOIN workspace w ON w.project = s.project AND w.id = s.id
-WHERE s.project = $1 AND s.id = $2 AND w.deleted_at IS NULL";
-/// Locks both rows. A row that is only joined would be read as it was before the wait for the lock.
-const HEADER_LOCKED: &str =
-    "SELECT s.seq, w.doc FROM stream s JOIN workspace w ON w.project = s.project AND w.id = s.id
-WHERE s.project = $1 AND s.id = $2 AND w.deleted_at IS NULL FOR UPDATE OF s, w";
-const DOCS: &str = "SELECT id, doc FROM node WHERE project = $1 AND ws = $2 AND id = ANY($3::text[])";
-const BRIEF: &str =
-    concat!("SELECT ", brief_columns!(), " FROM node n WHERE project = $1 AND ws = $2 AND id = $3");
-const ANCESTORS: &str = concat!(
-    "WITH RECURSIVE chain(id, depth) AS (
-        SELECT parent, 1 FROM node WHERE project = $1 AND ws = $2 AND id = $3 AND parent IS NOT NULL
-        UNION ALL
-        SELECT n.parent, depth + 1 FROM chain
-        JOIN node n ON n.project = $1 AND n.ws = $2 AND n.id = chain.id WHERE n.parent IS NOT NULL
-    ) SELECT ",
-    brief_columns!(),
-    " FROM chain JOIN node n ON n.project = $1 AND n.ws = $2 AND n.id = chain.id ORDER BY depth"
-);
-const SUBTREE: &str = concat!(
-    "WITH RECURSIVE below(id, depth) AS (
-        SELECT id, 1 FROM node WHERE project = $1 AND ws = $2 AND parent = $3
-        UNION ALL
-        SELECT n.id, depth + 1 FROM below JOIN node n ON n.project = $1 AND n.ws = $2 AND n.parent = below.id
-    ) SELECT ",
-    brief_columns!(),
-    " FROM below JOIN node n ON n.project = $1 AND n.ws = $2 AND n.id = below.id
-    ORDER BY depth, n.parent, n.ord, n.created_at, n.id"
-);
-const CHILDREN: &str = concat!(
-    "SELECT ",
-    brief_columns!(),
-    " FROM node n WHERE project = $1 AND ws = $2 AND parent = $3
-    AND ($4::bigint IS NULL OR (n.ord, n.created_at, n.id) > ($4, $5, $6))
-    ORDER BY n.ord, n.created_at, n.id LIMIT $7"
-);
-const CHILD_COUNTS: &str = "SELECT parent, sum(n)::bigint AS n FROM tally
-WHERE project = $1 AND ws = $2 AND parent = ANY($3::text[]) GROUP BY parent";
-const RECENT: &str = concat!(
-    "SELECT ",
-    brief_columns!(),
-    " FROM node n WHERE project = $1 AND ws = $2 AND parent = $3 AND status = $4
-    ORDER BY n.status_changed_at DESC, n.id LIMIT $5"
-);
-const NAMED: &str = concat!(
-    "SELECT ",
-    brief_columns!(),
-    " FROM node n WHERE project = $1 AND ws = $2
-    AND (($4 AND right(n.id, length($3)) = $3) OR ($5 AND lower(n.title COLLATE \"C\") = lower($3 COLLATE \"C\")))
-    ORDER BY n.id LIMIT $6"
-);
-/// A node with a dependency that is not completed. A dependency that does not exist counts as not completed.
-macro_rules! is_blocked {
-    () => {
-        "EXISTS (SELECT 1 FROM dependency d
-            LEFT JOIN node t ON t.project = d.project AND t.ws = d.ws AND t.id = d.target
-            WHERE d.project = n.project AND d.ws = n.ws AND d.node = n.id AND t.status IS DISTINCT FROM 'completed')"
-    };
-}
-/// The beginning of a query for nodes that can begin, or can have descendants that can.
-macro_rules! can_begin {
-    () => {
-        concat!(
-            "SELECT ",
-            brief_columns!(),
-            " FROM node n WHERE project = $1 AND ws = $2
-            AND status NOT IN ('completed', 'failed', 'cancelled') AND (status = 'pending' OR kind = 'planning') AND "
-        )
-    };
-}
-const UNBLOCKED: &str = concat!(
-    can_begin!(),
-    "NOT ",
-    is_blocked!(),
-    " AND parent = $3 AND ($4::bigint IS NULL OR (n.ord, n.created_at, n.id) > ($4, $5, $6))
-    ORDER BY n.ord, n.created_at, n.id LIMIT $7"
-);
-const BLOCKED: &str = concat!(can_begin!(), is_blocked!(), " ORDER BY n.ord, n.created_at, n.id LIMIT $3");
-const HELD: &str = concat!(
-    "SELECT ",
-    brief_columns!(),
-    " FROM node n WHERE project = $1 AND ws = $2 AND holder IS NOT NULL ORDER BY n.status_changed_at, n.id LIMIT $3"
-);
-pub(crate) const STARTED: &str = concat!(
-    "SELECT ",
-    brief_columns!(),
-    " FROM node n WHERE project = $1 AND ws = $2 AND status IN ('implementing', 'validating')
-    ORDER BY n.status_changed_at DESC, n.id LIMIT $3"
-);
-const DEPENDENCIES: &str =
-    "SELECT node, target FROM dependency WHERE project = $1 AND ws = $2 ORDER BY node, target";
-/// The nodes that were deleted together with one, including it, and do not exist.
-const TRASHED: &str = "SELECT t.id, t.doc FROM trash t
-JOIN trash own ON own.project = t.project AND own.ws = t.ws AND own.deletion = t.deletion
-WHERE t.project = $1 AND t.ws = $2 AND own.id = $3 AND NOT EXISTS (
-    SELECT 1 FROM node n WHERE n.project = t.project AND n.ws = t.ws AND n.id = t.id
-) ORDER BY t.id";
-/// A node that was created by hand has no position of its own and does not count.
-const LAST_ORDER: &str = "SELECT max(ord) FROM node
-WHERE project = $1 AND ws = $2 AND parent = $3 AND ord < 9223372036854775807";
-const COUNTS: &str = "SELECT status, n FROM tally WHERE project = $1 AND ws = $2 AND parent = $3 AND n > 0";
-const RECORD: &str = "WITH stream AS (
-    UPDATE stream SET seq = $3 WHERE project = $1 AND id = $2 AND seq = $3::bigint - 1
-), workspace AS (
-    UPDATE workspace SET doc = coalesce($7, doc), active_at = greatest(active_at, $4)
-    WHERE project = $1 AND id = $2
-) INSERT INTO change (project, stream, seq, at, names, docs, person, session, machine)
-VALUES ($1, $2, $3, $4, $5::text[], $6::text[], $8, $9, $10)";
+pub(crate) use request::{COMMIT_LEASE, STORE_REQUEST, check_key, find_request, open_ctes, stored_answer};
+pub(crate) use sql::STARTED;
+use sql::*;
 
 pub(crate) struct PgTx<'a> {
     connection: RefCell<PooledConnection<'a>>,
@@ -145,14 +41,19 @@ pub(crate) struct PgTx<'a> {
     now: Millis,
     workspace: Loaded<Workspace>,
     put_workspace: Option<Workspace>,
-    /// The documents as the transaction found them, read once.
-    loaded: RefCell<HashMap<NodeId, Option<Rc<Loaded<Node>>>>>,
+    /// The nodes as the transaction found them.
+    found: RefCell<FoundNodes>,
     /// Documents of deleted nodes that the transaction read.
     trashed: RefCell<HashMap<NodeId, Rc<Loaded<Node>>>>,
     /// Every node written by the transaction; `None` means removed.
     put_nodes: BTreeMap<NodeId, Option<Node>>,
+    /// Those of `put_nodes` that were not looked for, because their ids are new, and that the database does not
+    /// have yet.
+    added: RefCell<BTreeSet<NodeId>>,
     /// Those of `put_nodes` that the database does not have yet.
     unsent: RefCell<BTreeSet<NodeId>>,
+    /// Whether the database has some of them.
+    has_sent: Cell<bool>,
     /// Who makes the change, if that is known.
     author: Option<Author>,
     is_over: bool,
@@ -167,37 +68,46 @@ impl<'a> PgTx<'a> {
         access: Access,
         now: Millis,
     ) -> Result<PgTx<'a>> {
-        let (mut connection, header) = match access {
-            Access::Write => (pool.begin("BEGIN", project, Some(id.as_str()))?, HEADER_LOCKED),
-            Access::Read | Access::Refresh => (pool.begin(READ, project, None)?, HEADER),
+        let mut connection = match access {
+            Access::Write => pool.begin_write("", project, id.as_str())?,
+            Access::Read | Access::Refresh => pool.begin(READ, project)?,
         };
-        let opened = connection
-            .query_opt(header, &[&project, &id.as_str()])
-            .and_then(|row| {
-                row.ok_or_else(|| Error::WorkspaceNotFound { id: id.to_string(), existing: Vec::new() })
-            })
-            .and_then(|row| Ok((row.get("seq"), rows::load_workspace(id, row.get("doc"))?)));
-        match opened {
-            Ok((seq, workspace)) => Ok(PgTx {
-                connection: RefCell::new(connection),
-                project: project.to_owned(),
-                id: id.clone(),
-                seq,
-                now,
-                workspace,
-                put_workspace: None,
-                loaded: RefCell::default(),
-                trashed: RefCell::default(),
-                put_nodes: BTreeMap::new(),
-                unsent: RefCell::default(),
-                author: None,
-                is_over: false,
-            }),
-            Err(error) => {
-                connection.roll_back();
-                Err(error)
-            }
-        }
+        let header = connection.query_opt(HEADER, &[&project, &id.as_str()]);
+        let header = header.map(|row| row.map(|row| (row.get("seq"), row.get("doc"))));
+        let header = header.inspect_err(|_| connection.roll_back())?;
+        PgTx::open(connection, project, id, header, now)
+    }
+
+    /// Returns the transaction that a connection is in. `header` is the number of the last change and the document of the
+    /// workspace, if it exists.
+    fn open(
+        mut connection: PooledConnection<'a>,
+        project: &str,
+        id: &WorkspaceId,
+        header: Option<(i64, String)>,
+        now: Millis,
+    ) -> Result<PgTx<'a>> {
+        let missing = || Error::WorkspaceNotFound { id: id.to_string(), existing: Vec::new() };
+        let opened = header.ok_or_else(missing);
+        let opened = opened.and_then(|(seq, doc)| Ok((seq, rows::load_workspace(id, &doc)?)));
+        let (seq, workspace) = opened.inspect_err(|_| connection.roll_back())?;
+        Ok(PgTx {
+            connection: RefCell::new(connection),
+            project: project.to_owned(),
+            id: id.clone(),
+            seq,
+            now,
+            workspace,
+            put_workspace: None,
+            found: RefCell::default(),
+            trashed: RefCell::default(),
+            put_nodes: BTreeMap::new(),
+            added: RefCell::default(),
+            unsent: RefCell::default(),
+            has_sent: Cell::new(false),
+            author: None,
+            is_over: false,
+        })
     }
 
     /// Runs a query about several nodes. What was written is sent first, so that the query sees it.
@@ -216,37 +126,23 @@ impl<'a> PgTx<'a> {
         self.connection.borrow_mut().query(sql, &all)
     }
 
+    /// Runs a query for the children of a node after a position.
+    fn select_children(
+        &self,
+        sql: &'static str,
+        parent: &NodeId,
+        after: Option<&SiblingPosition>,
+        limit: usize,
+    ) -> Result<Vec<Row>> {
+        let order = after.map(|position| position.order);
+        let created_at = after.map(|position| position.created_at);
+        let id = after.map(|position| position.id.as_str());
+        self.select_rows(sql, &[&parent.as_str(), &order, &created_at, &id, &rows::limit(limit)])
+    }
+
     /// Runs a query for a snapshot. An error counts as no rows.
     pub fn briefs(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Vec<NodeBrief> {
         self.select_rows(sql, params).and_then(|found| rows::briefs(&found)).unwrap_or_default()
-    }
-
-    /// Reads the documents that are not loaded yet.
-    fn load(&self, ids: &[NodeId]) -> Result<()> {
-        let missing: Vec<&str> = {
-            let loaded = self.loaded.borrow();
-            ids.iter().filter(|id| !loaded.contains_key(*id)).map(NodeId::as_str).collect()
-        };
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let found = self.select_unchanged(DOCS, &[&missing])?;
-        let mut loaded = self.loaded.borrow_mut();
-        for id in ids {
-            loaded.entry(id.clone()).or_insert(None);
-        }
-        for row in found {
-            let id = NodeId::parse(row.get("id"))?;
-            let node = rows::load_node(&id, row.get("doc"))?;
-            loaded.insert(id, Some(Rc::new(node)));
-        }
-        Ok(())
-    }
-
-    /// Returns a document as the transaction found it.
-    fn original(&self, id: &NodeId) -> Result<Option<Rc<Loaded<Node>>>> {
-        self.load(std::slice::from_ref(id))?;
-        Ok(self.loaded.borrow().get(id).cloned().flatten())
     }
 
     /// Returns the new document of a written node.
@@ -263,17 +159,29 @@ impl<'a> PgTx<'a> {
         if unsent.is_empty() {
             return Ok(());
         }
-        let mut removed = Vec::new();
-        let mut written = Vec::new();
-        for id in &unsent {
+        self.has_sent.set(true);
+        let batch = self.batch(&unsent)?;
+        flush::flush(&mut self.connection.borrow_mut(), &self.place(), &batch)?;
+        self.added.borrow_mut().clear();
+        Ok(())
+    }
+
+    /// Returns the nodes to write.
+    fn batch<'b>(&'b self, unsent: &'b BTreeSet<NodeId>) -> Result<Batch<'b>> {
+        let mut batch = Batch::default();
+        for id in unsent {
             match self.put_nodes.get(id) {
-                Some(Some(node)) => written.push((node, self.document(node)?)),
-                _ => removed.push(id.as_str()),
+                Some(Some(node)) => batch.nodes.push((node, self.document(node)?)),
+                _ => batch.removed.push(id.as_str()),
             }
         }
-        let place = Place { project: &self.project, workspace: &self.id, seq: self.seq + 1, now: self.now };
-        let nodes: Vec<(&Node, &str)> = written.iter().map(|(node, doc)| (*node, doc.as_str())).collect();
-        flush::flush(&mut self.connection.borrow_mut(), &place, &nodes, &removed)
+        let added = self.added.borrow();
+        batch.added = unsent.iter().filter(|id| added.contains(*id)).map(NodeId::as_str).collect();
+        Ok(batch)
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place { project: &self.project, workspace: &self.id, seq: self.seq + 1, now: self.now }
     }
 
     /// Returns the written documents: the workspace before nodes.
@@ -289,26 +197,9 @@ impl<'a> PgTx<'a> {
         workspace.map(Ok).into_iter().chain(self.put_nodes.iter().map(node)).collect()
     }
 
-    /// Takes the next number of the stream and records the written documents under it.
-    fn record(&self) -> Result<()> {
-        let documents = self.documents()?;
-        let names: Vec<&str> = documents.iter().map(|document| document.name.as_str()).collect();
-        let docs: Vec<Option<&str>> = documents.iter().map(|document| document.text.as_deref()).collect();
-        let workspace = documents.first().filter(|document| document.name == WORKSPACE);
-        let doc = workspace.and_then(|document| document.text.as_deref());
-        let author = self.author.as_ref();
-        let params: [&(dyn ToSql + Sync); 8] = [
-            &(self.seq + 1),
-            &self.now,
-            &names,
-            &docs,
-            &doc,
-            &author.map(|author| author.person.as_str()),
-            &author.and_then(|author| author.session.as_deref()),
-            &author.map(|author| author.machine.as_str()),
-        ];
-        self.select_unchanged(RECORD, &params)?;
-        Ok(())
+    /// Returns the time of the transaction.
+    pub fn now(&self) -> Millis {
+        self.now
     }
 
     /// Returns the number that the change gets, or that of the last change if nothing was written.
@@ -316,15 +207,18 @@ impl<'a> PgTx<'a> {
         (self.seq + i64::from(self.was_written())).unsigned_abs()
     }
 
-    /// Writes everything and commits. If the connection breaks in the commit, the outcome is unknown.
-    fn finish(&mut self) -> Result<()> {
-        if self.was_written() {
-            self.send()?;
-            self.record()?;
-        }
-        self.connection.borrow_mut().batch("COMMIT")?;
+    /// Writes everything and commits. Returns the last change of every stream before this one, if there is a request. If the
+    /// connection breaks in the commit, the outcome is unknown.
+    fn finish(&mut self, request: Option<StoredRequest<'_>>) -> Result<Positions> {
+        let unsent = std::mem::take(&mut *self.unsent.borrow_mut());
+        let (batch, documents) = (self.batch(&unsent)?, self.documents()?);
+        let change = Change { documents: &documents, author: self.author.as_ref(), request };
+        let mut connection = self.connection.borrow_mut();
+        let heads = flush::finish(&mut connection, &self.place(), &batch, &change)?;
+        connection.batch("COMMIT")?;
+        drop(connection);
         self.is_over = true;
-        Ok(())
+        Ok(heads)
     }
 
     fn was_written(&self) -> bool {
@@ -341,6 +235,10 @@ impl Drop for PgTx<'_> {
 }
 
 impl Tx for PgTx<'_> {
+    fn prefetch(&self, nodes: &[NodeId]) -> Result<()> {
+        self.find_with_details(nodes)
+    }
+
     fn workspace(&self) -> Result<Workspace> {
         Ok(self.put_workspace.as_ref().unwrap_or(&self.workspace.value).clone())
     }
@@ -361,19 +259,18 @@ impl Tx for PgTx<'_> {
         if let Some(put) = self.put_nodes.get(id) {
             return Ok(put.as_ref().map(NodeBrief::of));
         }
-        if let Some(loaded) = self.loaded.borrow().get(id) {
-            return Ok(loaded.as_ref().map(|loaded| NodeBrief::of(&loaded.value)));
-        }
-        let found = self.select_unchanged(BRIEF, &[&id.as_str()])?;
-        found.first().map(rows::brief).transpose()
+        self.original_brief(id)
     }
 
     fn ancestors(&self, id: &NodeId) -> Result<Vec<NodeBrief>> {
-        rows::briefs(&self.select_rows(ANCESTORS, &[&id.as_str()])?)
+        walk::ancestors(self, id)
     }
 
     fn subtree(&self, id: &NodeId) -> Result<Vec<NodeBrief>> {
-        rows::briefs(&self.select_rows(SUBTREE, &[&id.as_str()])?)
+        let briefs = rows::briefs(&self.select_rows(SUBTREE, &[&id.as_str()])?)?;
+        let is_unchanged = |brief: &&NodeBrief| !self.put_nodes.contains_key(&brief.id);
+        self.found.borrow_mut().keep_briefs(briefs.iter().filter(is_unchanged));
+        Ok(briefs)
     }
 
     fn children(
@@ -382,12 +279,7 @@ impl Tx for PgTx<'_> {
         after: Option<&SiblingPosition>,
         limit: usize,
     ) -> Result<Vec<NodeBrief>> {
-        let order = after.map(|position| position.order);
-        let created_at = after.map(|position| position.created_at);
-        let id = after.map(|position| position.id.as_str());
-        let limit = rows::limit(limit);
-        let params: [&(dyn ToSql + Sync); 5] = [&parent.as_str(), &order, &created_at, &id, &limit];
-        rows::briefs(&self.select_rows(CHILDREN, &params)?)
+        rows::briefs(&self.select_children(CHILDREN, parent, after, limit)?)
     }
 
     fn children_with_counts(
@@ -396,16 +288,9 @@ impl Tx for PgTx<'_> {
         after: Option<&SiblingPosition>,
         limit: usize,
     ) -> Result<Vec<(NodeBrief, u64)>> {
-        let children = self.children(parent, after, limit)?;
-        let ids: Vec<&str> = children.iter().map(|child| child.id.as_str()).collect();
-        let counted = self.select_rows(CHILD_COUNTS, &[&ids])?;
-        let counts: HashMap<&str, i64> =
-            counted.iter().map(|row| (row.get("parent"), row.get("n"))).collect();
-        let with_count = |child: NodeBrief| {
-            let count = counts.get(child.id.as_str()).map_or(0, |n| n.unsigned_abs());
-            (child, count)
-        };
-        Ok(children.into_iter().map(with_count).collect())
+        let rows = self.select_children(CHILDREN_WITH_COUNTS, parent, after, limit)?;
+        let child = |row: &Row| Ok((rows::brief(row)?, row.get::<_, i64>("children").unsigned_abs()));
+        rows.iter().map(child).collect()
     }
 
     fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>> {
@@ -420,25 +305,25 @@ impl Tx for PgTx<'_> {
     }
 
     fn select(&self, selection: &NodeSelection<'_>, limit: usize) -> Result<Vec<NodeBrief>> {
-        let limit = rows::limit(limit);
         let sql = match selection {
             NodeSelection::Unblocked { parent, after } => {
-                let order = after.map(|position| position.order);
-                let created_at = after.map(|position| position.created_at);
-                let id = after.map(|position| position.id.as_str());
-                let params: [&(dyn ToSql + Sync); 5] = [&parent.as_str(), &order, &created_at, &id, &limit];
-                return rows::briefs(&self.select_rows(UNBLOCKED, &params)?);
+                return rows::briefs(&self.select_children(UNBLOCKED, parent, *after, limit)?);
             }
             NodeSelection::Blocked => BLOCKED,
             NodeSelection::Held => HELD,
             NodeSelection::Started => STARTED,
         };
-        rows::briefs(&self.select_rows(sql, &[&limit])?)
+        rows::briefs(&self.select_rows(sql, &[&rows::limit(limit)])?)
     }
 
     fn dependencies(&self) -> Result<Vec<(NodeId, NodeId)>> {
         let pair = |row: &Row| Ok((NodeId::parse(row.get("node"))?, NodeId::parse(row.get("target"))?));
-        self.select_rows(DEPENDENCIES, &[])?.iter().map(pair).collect()
+        let pairs: Vec<(NodeId, NodeId)> =
+            self.select_rows(DEPENDENCIES, &[])?.iter().map(pair).collect::<Result<_>>()?;
+        // A caller that asks for all of them looks at the nodes and at their ancestors.
+        let ends: Vec<NodeId> = pairs.iter().flat_map(|(node, target)| [node, target]).cloned().collect();
+        self.find(&ends)?;
+        Ok(pairs)
     }
 
     fn trashed(&self, id: &NodeId) -> Result<Vec<Node>> {
@@ -453,12 +338,18 @@ impl Tx for PgTx<'_> {
     }
 
     fn last_order(&self, parent: &NodeId) -> Result<i64> {
+        if let Some(order) = self.known_last_order(parent) {
+            return Ok(order);
+        }
         let found = self.select_rows(LAST_ORDER, &[&parent.as_str()])?;
         Ok(found.first().and_then(|row| row.get(0)).unwrap_or(0))
     }
 
     fn status_counts(&self, parent: &NodeId) -> Result<StatusCounts> {
-        Ok(rows::counts(&self.select_rows(COUNTS, &[&parent.as_str()])?))
+        match self.known_counts(parent) {
+            Some(counts) => Ok(counts),
+            None => Ok(rows::counts(&self.select_rows(COUNTS, &[&parent.as_str()])?)),
+        }
     }
 
     fn total(&self) -> Result<StatusCounts> {
@@ -480,12 +371,25 @@ impl Tx for PgTx<'_> {
         Ok(())
     }
 
+    fn add_node(&mut self, node: Node) -> Result<()> {
+        let is_taken = match self.put_nodes.get(&node.id) {
+            Some(put) => put.is_some(),
+            // If the transaction did not look for it, the database finds out when it gets the node.
+            None => !self.found.borrow_mut().expect_missing(&node.id),
+        };
+        if is_taken {
+            return Err(conflict());
+        }
+        self.added.borrow_mut().insert(node.id.clone());
+        self.put_node(node)
+    }
+
     fn append_log(&mut self, target: &Target, entry: LogEntry, at: Millis) -> Result<usize> {
         walk::append_log(self, target, entry, at)
     }
 
     fn remove_node(&mut self, id: &NodeId) -> Result<()> {
-        if self.node(id)?.is_some() {
+        if self.brief(id)?.is_some() {
             // The trash gets the node as it is now.
             if self.unsent.borrow().contains(id) {
                 self.send()?;
@@ -499,7 +403,7 @@ impl Tx for PgTx<'_> {
     fn commit(mut self: Box<Self>) -> Result<u64> {
         let seq = self.next_seq();
         if self.was_written() {
-            self.finish()?;
+            self.finish(None)?;
         }
         Ok(seq)
     }

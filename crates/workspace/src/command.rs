@@ -12,6 +12,7 @@ use crate::ops::{
     PlannedNodes, ProblemChange, ReferenceEdit, StartedNode, StatusChange, Target, Transition,
     TransitionRequest, WorkspaceChange,
 };
+use crate::outline::OutlineTarget;
 use crate::store::Tx;
 
 /// A change of one workspace.
@@ -58,6 +59,42 @@ impl Command {
         "update_problem",
         "clear_problem",
     ];
+
+    /// Returns the nodes that the command names.
+    pub fn nodes(&self) -> Vec<NodeId> {
+        let of_target = |target: &Target| match target {
+            Target::Workspace => Vec::new(),
+            Target::Node(id) => vec![id.clone()],
+        };
+        match self {
+            Command::UpdateWorkspace { .. }
+            | Command::ArchiveWorkspace
+            | Command::RestoreWorkspace
+            | Command::StartNext { .. } => Vec::new(),
+            Command::FocusNode { node_id } => node_id.iter().cloned().collect(),
+            Command::CreateNode { node } => vec![node.parent_id.clone()],
+            Command::PlanNodes { plan } => {
+                let targets = plan.items.iter().flat_map(|item| &item.depends_on);
+                let outside = targets.filter_map(|target| match target {
+                    OutlineTarget::Item(_) => None,
+                    OutlineTarget::Node(id) => Some(id.clone()),
+                });
+                [plan.parent_id.clone()].into_iter().chain(outside).collect()
+            }
+            Command::MoveNode { node_id, parent_id } => vec![node_id.clone(), parent_id.clone()],
+            Command::PlaceNode { node_id, place: NodePlace::Before(sibling) | NodePlace::After(sibling) } => {
+                vec![node_id.clone(), sibling.clone()]
+            }
+            Command::UpdateNode { node_id, .. }
+            | Command::RestoreNode { node_id }
+            | Command::DeleteNode { node_id, .. }
+            | Command::EditReference { node_id, .. } => vec![node_id.clone()],
+            Command::Transition { request } => vec![request.node_id.clone()],
+            Command::AppendLog { target, .. }
+            | Command::UpdateProblem { target, .. }
+            | Command::ClearProblem { target } => of_target(target),
+        }
+    }
 }
 
 /// The result of a command.
@@ -133,6 +170,7 @@ pub fn apply(
     op: &OpContext,
     sessions: &dyn LiveSessions,
 ) -> Result<Outcome> {
+    tx.prefetch(&command.nodes())?;
     let node = |node: Node| Outcome::Node { node, status_changes: Vec::new() };
     Ok(match command.clone() {
         Command::UpdateWorkspace { change } => {

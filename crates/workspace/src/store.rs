@@ -3,7 +3,7 @@
 //!
 //! [`crate::ops`] and [`crate::context`] depend on the traits only, not on an implementation.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use tanmi_base::{Millis, id};
@@ -113,6 +113,20 @@ impl StatusCounts {
         self.0.iter().filter(|(status, _)| status.is_done()).map(|(_, n)| n).sum()
     }
 
+    /// Returns the counts with nodes that left and nodes that came.
+    pub fn changed(
+        &self,
+        left: impl IntoIterator<Item = NodeStatus>,
+        came: impl IntoIterator<Item = NodeStatus>,
+    ) -> StatusCounts {
+        let mut counts: BTreeMap<NodeStatus, u64> = self.0.iter().copied().collect();
+        came.into_iter().for_each(|status| *counts.entry(status).or_default() += 1);
+        for status in left {
+            counts.entry(status).and_modify(|n| *n = n.saturating_sub(1));
+        }
+        StatusCounts::of(counts)
+    }
+
     /// Returns the number of completed nodes and of all nodes that are not cancelled.
     pub fn progress(&self) -> Progress {
         Progress {
@@ -203,6 +217,11 @@ pub enum NodeSelection<'a> {
 /// A transaction on one workspace. Each method is one request, wherever the data is. Later reads in the transaction see its writes. Without [`Tx::commit`] all writes
 /// are discarded.
 pub trait Tx {
+    /// Announces nodes that will be read, so that a store elsewhere reads them, their ancestors and what they depend on at
+    /// once.
+    fn prefetch(&self, _nodes: &[NodeId]) -> Result<()> {
+        Ok(())
+    }
     fn workspace(&self) -> Result<Workspace>;
     fn node(&self, id: &NodeId) -> Result<Option<Node>>;
     /// Returns one result for each id.

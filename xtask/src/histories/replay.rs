@@ -277,7 +277,7 @@ pub(super) fn read_workspace(id: &WorkspaceId, text: &str) -> Result<(codec::Doc
     Ok((doc, workspace))
 }
 
-/// Returns the row of a node. A new holder gets the next number.
+/// Returns the row of a node. The claim of a new holder has the number of the change.
 pub(super) fn row_of(node: &Node, doc: String, seq: i64, before: Option<&NodeRow>) -> NodeRow {
     let holder = node.started_by.clone().filter(|_| !node.status.is_done());
     let is_new_holder = holder.is_some() && before.is_none_or(|before| before.holder != holder);
@@ -291,7 +291,7 @@ pub(super) fn row_of(node: &Node, doc: String, seq: i64, before: Option<&NodeRow
         has_problem: node.activity.problem.is_some(),
         depends_on: depends_on.join(","),
         holder,
-        fence: before.map_or(0, |before| before.fence) + i64::from(is_new_holder),
+        fence: if is_new_holder { seq } else { before.map_or(0, |before| before.fence) },
         seq,
         doc,
     }

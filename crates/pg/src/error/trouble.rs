@@ -200,7 +200,7 @@ impl DatabaseTrouble {
     }
 
     /// Returns the trouble behind an error of the driver.
-    pub(crate) fn of_driver(error: &postgres::Error) -> DatabaseTrouble {
+    pub(crate) fn of_driver(error: &tokio_postgres::Error) -> DatabaseTrouble {
         let reason = || describe(error);
         let Some(db) = error.as_db_error() else { return of_connection(error) };
         match db.code().code() {
@@ -222,7 +222,7 @@ impl DatabaseTrouble {
 
 /// Returns the trouble behind an error that does not come from the server. The driver tells these apart only by their
 /// texts.
-fn of_connection(error: &postgres::Error) -> DatabaseTrouble {
+fn of_connection(error: &tokio_postgres::Error) -> DatabaseTrouble {
     let source = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     match error.to_string().as_str() {
         "error performing TLS handshake" if source == "server does not support TLS" => DatabaseTrouble::NoTls,

@@ -12,7 +12,8 @@ use tanmi_memory::{
     SavedFact, SearchQuery, Summary,
 };
 
-use super::{PgMemory, import_lines, save, set_marks};
+use super::tx::Lookup;
+use super::{PgMemory, import_lines, lookup_of_line, save, set_marks};
 use crate::error::{PLACE, memory_error};
 use crate::run::RunError;
 
@@ -53,7 +54,8 @@ impl MemoryStore for PgMemory {
 
     fn save_fact(&self, fact: &Fact) -> Result<SavedFact> {
         let line = fact.to_line();
-        let (id, is_duplicate) = self.write(fact.at, |tx| save(tx, &line)).map_err(into_memory)?;
+        let (id, is_duplicate) =
+            self.write(fact.at, || lookup_of_line(&line), |tx| save(tx, &line)).map_err(into_memory)?;
         // The fact is saved, also if the replica cannot be read now.
         let is_current = !is_duplicate && self.catch_up().is_ok();
         let similar = if is_current { self.replica.similar(fact).unwrap_or_default() } else { Vec::new() };
@@ -62,7 +64,7 @@ impl MemoryStore for PgMemory {
 
     fn save_summary(&self, summary: &Summary) -> Result<()> {
         let line = summary.to_line();
-        self.write(summary.at, |tx| save(tx, &line)).map_err(into_memory)?;
+        self.write(summary.at, || lookup_of_line(&line), |tx| save(tx, &line)).map_err(into_memory)?;
         Ok(())
     }
 
@@ -79,13 +81,15 @@ impl MemoryStore for PgMemory {
     }
 
     fn mark(&self, mark: Mark, ids: &[String], at: Millis, by: &str) -> Result<Vec<MemoryRow>> {
-        self.write(at, |tx| set_marks(tx, mark, ids, at, by)).map_err(into_memory)?;
+        let lookup = || Lookup { ids: ids.to_vec(), ..Lookup::default() };
+        self.write(at, lookup, |tx| set_marks(tx, mark, ids, at, by)).map_err(into_memory)?;
         let files = self.files()?;
         ids.iter().map(|id| files.find(id)).collect()
     }
 
     fn import(&self, lines: &str, now: Millis, progress: &mut dyn FnMut(u64, u64)) -> Result<ImportResult> {
-        let imported = self.write(now, |tx| import_lines(tx, lines, now)).map_err(into_memory)?;
+        let imported =
+            self.write(now, Lookup::default, |tx| import_lines(tx, lines, now)).map_err(into_memory)?;
         progress(lines.len() as u64, lines.len() as u64);
         Ok(imported)
     }

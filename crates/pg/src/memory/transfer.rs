@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use postgres::Row;
 use tanmi_base::Millis;
 use tanmi_memory::record::{self, Line};
 use tanmi_workspace::error::Result;
+use tokio_postgres::Row;
 
-use super::{MemoryTx, documents_in};
+use super::{Lookup, MemoryTx, documents_in};
 use crate::pool::PooledConnection;
 use crate::run::{RunError, retry};
 use crate::store::PgStore;
@@ -106,7 +106,7 @@ impl PgStore {
     }
 
     fn import_page(&self, lines: &[&String], now: Millis) -> Result<usize, RunError> {
-        let mut tx = MemoryTx::begin(self, now)?;
+        let mut tx = MemoryTx::begin(self, Lookup::default(), now)?;
         let known = tx.ids()?;
         let mut added = 0;
         for line in lines {

@@ -1,43 +1,77 @@
-//! The transaction on the memory of a project. What it writes is collected and sent as one statement at the end.
+//! The transaction on the memory of a project. Its first statement reads what it will need. What it writes is collected and
+//! sent as one statement at the end.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use postgres::Row;
-use postgres::types::ToSql;
 use tanmi_base::Millis;
 use tanmi_memory::decide::StoredMemories;
 use tanmi_memory::record::{self, Line};
 use tanmi_memory::{Error as MemoryError, MemoryKind, MemoryLetter, MemoryRow};
 use tanmi_protocol::{Document, MEMORY};
 use tanmi_workspace::error::{Error, Result};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use crate::error::memory_error;
+use crate::flush::StoredRequest;
 use crate::pool::PooledConnection;
-use crate::run::RunError;
+use crate::run::{LEASE, RunError};
 use crate::store::PgStore;
-use crate::tx::{Author, RENEW, STORE_REQUEST, find_request};
+use crate::tx::{Author, COMMIT_LEASE, check_key, open_ctes, stored_answer};
 
 /// The number of lines that one change contains. A large import becomes several changes.
 const LINES_PER_CHANGE: usize = 500;
 
-/// Creates the stream if there is none, and locks it.
-const LOCK: &str = "INSERT INTO stream (project, id, seq) VALUES ($1, 'memory', 0)
-ON CONFLICT (project, id) DO UPDATE SET seq = stream.seq RETURNING seq";
+/// A statement of its own: it sees what was committed while the transaction waited for its lock. The columns of the stream and
+/// the request are in each row; without a record they come alone.
+const OPEN: &str = concat!(
+    open_ctes!(),
+    " SELECT clock.now, r.digest, r.answer, EXISTS (SELECT 1 FROM renewed) AS is_renewed, s.seq,
+        m.line, m.hidden, m.replaced_by
+    FROM clock LEFT JOIN request r ON r.project = $1 AND r.key = $2
+    LEFT JOIN stream s ON s.project = $1 AND s.id = 'memory'
+    LEFT JOIN (
+        SELECT line, hidden, replaced_by FROM memory WHERE project = $1 AND id = ANY($7::text[])
+        UNION
+        SELECT line, hidden, replaced_by FROM memory
+        WHERE project = $1 AND content_hash = ANY($8::bigint[]) AND kind = 'fact' AND NOT hidden
+    ) AS m ON true"
+);
 const FIND: &str = "SELECT line, hidden, replaced_by FROM memory WHERE project = $1 AND id = $2";
 const SAME_CONTENT: &str = "SELECT line, hidden, replaced_by FROM memory
 WHERE project = $1 AND content_hash = ANY($2::bigint[]) AND kind = 'fact' AND NOT hidden ORDER BY seq, id";
 const IDS: &str = "SELECT id FROM memory WHERE project = $1";
+/// Writes the records, takes the next number of the stream, records the lines under it, and stores the answer of a request.
 /// Hidden records come first, so that a content is not in force twice in between.
-const PUT: &str = "INSERT INTO memory (project, seq, id, kind, line, content_hash, hidden, replaced_by)
-SELECT $1, $2, id, kind, line, content_hash, hidden, replaced_by
-FROM unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::bool[], $8::text[])
-    AS t(id, kind, line, content_hash, hidden, replaced_by)
-ORDER BY hidden DESC
-ON CONFLICT (project, id) DO UPDATE SET hidden = excluded.hidden, replaced_by = excluded.replaced_by";
-const RECORD: &str = "WITH stream AS (UPDATE stream SET seq = $2 WHERE project = $1 AND id = 'memory')
-INSERT INTO change (project, stream, seq, at, names, docs, person, session, machine)
+const FINISH: &str = "WITH put AS (
+    INSERT INTO memory (project, seq, id, kind, line, content_hash, hidden, replaced_by)
+    SELECT $1, $2::bigint, id, kind, line, content_hash, hidden, replaced_by
+    FROM unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::bool[], $8::text[])
+        AS t(id, kind, line, content_hash, hidden, replaced_by)
+    ORDER BY hidden DESC
+    ON CONFLICT (project, id) DO UPDATE SET hidden = excluded.hidden, replaced_by = excluded.replaced_by
+), numbered AS (
+    UPDATE stream SET seq = $2::bigint WHERE project = $1 AND id = 'memory' AND cardinality($10::text[]) > 0
+), recorded AS (
+    INSERT INTO change (project, stream, seq, at, names, docs, person, session, machine)
+    SELECT $1, 'memory', $2::bigint, $9::bigint, $10::text[], $11::text[], $12::text, $13::text, $14::text
+    WHERE cardinality($10::text[]) > 0
+) INSERT INTO request (project, key, digest, answer, at)
+SELECT $1, $15::text, $16::text, $17::text, $9::bigint WHERE $15::text IS NOT NULL";
+/// Records a part of the lines. The number of the stream follows with the last part.
+const RECORD: &str = "INSERT INTO change (project, stream, seq, at, names, docs, person, session, machine)
 VALUES ($1, 'memory', $2, $3, $4::text[], $5::text[], $6, $7, $8)";
+/// Creates the stream if there is none.
+const CREATE: &str = "INSERT INTO stream (project, id, seq)
+VALUES (current_setting('tanmi.project'), 'memory', 0) ON CONFLICT DO NOTHING; ";
+
+/// What a write will look for: records, and visible facts with a content.
+#[derive(Default)]
+pub(super) struct Lookup {
+    pub ids: Vec<String>,
+    pub contents: Vec<i64>,
+}
 
 /// A record and its line.
 struct Stored {
@@ -52,6 +86,13 @@ pub(super) struct MemoryTx<'a> {
     /// The number of the last change before this transaction.
     seq: i64,
     now: Millis,
+    /// The records that were looked for, as they were before this transaction. `None` for one that does not exist.
+    found: BTreeMap<String, Option<(MemoryRow, String)>>,
+    /// The contents that were looked for. `found` has the visible facts with them.
+    contents: Vec<i64>,
+    /// The digest and the answer of an earlier request with the same key.
+    stored: Option<(String, String)>,
+    is_foreign: bool,
     /// Every record that the transaction added or marked.
     put: BTreeMap<String, Stored>,
     /// The appended lines, in order.
@@ -61,18 +102,49 @@ pub(super) struct MemoryTx<'a> {
 
 impl<'a> MemoryTx<'a> {
     /// Begins a write. It locks the stream of the memory, so writers come one after the other.
-    pub fn begin(store: &'a PgStore, now: Millis) -> Result<MemoryTx<'a>> {
-        let mut connection = store.pool.begin("BEGIN", &store.project, Some(MEMORY))?;
-        let opened = connection.query_opt(LOCK, &[&store.project]);
-        if opened.is_err() {
-            connection.roll_back();
-        }
-        let seq = opened?.map_or(0, |row| row.get("seq"));
+    pub fn begin(store: &'a PgStore, lookup: Lookup, now: Millis) -> Result<MemoryTx<'a>> {
+        let mut tx = MemoryTx::open(store, lookup, None, None)?;
+        tx.now = now;
+        Ok(tx)
+    }
+
+    /// Begins a write for a request and renews the lease of its session. The time is that of the database.
+    pub fn begin_request(
+        store: &'a PgStore,
+        lookup: Lookup,
+        key: &str,
+        author: &Author,
+    ) -> Result<MemoryTx<'a>> {
+        check_key(key)?;
+        MemoryTx::open(store, lookup, Some(key), Some(author))
+    }
+
+    fn open(
+        store: &'a PgStore,
+        lookup: Lookup,
+        key: Option<&str>,
+        author: Option<&Author>,
+    ) -> Result<MemoryTx<'a>> {
+        let mut connection = store.pool.begin_write(CREATE, &store.project, MEMORY)?;
+        let session = author.and_then(|author| author.session.as_deref());
+        let person = author.map(|author| author.person.as_str());
+        let machine = author.map(|author| author.machine.as_str());
+        let params: [&(dyn ToSql + Sync); 8] =
+            [&store.project, &key, &session, &person, &machine, &LEASE, &lookup.ids, &lookup.contents];
+        let rows = connection.query(OPEN, &params).inspect_err(|_| connection.roll_back())?;
+        let Some(row) = rows.first() else { return Err(Error::UnexpectedOutcome) };
+        let mut found: BTreeMap<String, Option<(MemoryRow, String)>> =
+            lookup.ids.into_iter().map(|id| (id, None)).collect();
+        found.extend(rows.iter().filter_map(read).map(|(row, line)| (row.id.clone(), Some((row, line)))));
         Ok(MemoryTx {
-            connection: RefCell::new(connection),
             project: &store.project,
-            seq,
-            now,
+            seq: row.get::<_, Option<i64>>("seq").unwrap_or(0),
+            now: row.get("now"),
+            found,
+            contents: lookup.contents,
+            stored: stored_answer(row),
+            is_foreign: session.is_some() && !row.get::<_, bool>("is_renewed"),
+            connection: RefCell::new(connection),
             put: BTreeMap::new(),
             lines: Vec::new(),
             is_over: false,
@@ -83,17 +155,14 @@ impl<'a> MemoryTx<'a> {
         self.now
     }
 
-    /// Returns the stored digest and answer of a request. The time of the transaction becomes that of the database.
-    pub fn open_request(&mut self, key: &str) -> Result<Option<(String, String)>> {
-        let (now, stored) = find_request(&mut self.connection.borrow_mut(), self.project, key)?;
-        self.now = now;
-        Ok(stored)
+    /// Returns the digest and the answer of an earlier request with the same key.
+    pub fn stored(&self) -> Option<&(String, String)> {
+        self.stored.as_ref()
     }
 
-    /// Sets when the lease of a session ends. Returns `false` if the session belongs to another person.
-    pub fn renew_lease(&self, session: &str, person: &str, machine: &str, lease: Millis) -> Result<bool> {
-        let until = self.now + lease;
-        Ok(!self.query(RENEW, &[&session, &person, &machine, &until])?.is_empty())
+    /// Returns whether the session of the request belongs to another person.
+    pub fn is_foreign(&self) -> bool {
+        self.is_foreign
     }
 
     /// Returns the lines that the transaction appended.
@@ -181,18 +250,24 @@ impl<'a> MemoryTx<'a> {
         Ok(pairs)
     }
 
-    /// Commits what was written, and the answer to a request: its key, digest and text.
-    pub fn commit(mut self, author: Option<&Author>, request: Option<(&str, &str, &str)>) -> Result<()> {
-        self.send(author)?;
-        if let Some((key, digest, answer)) = request {
-            self.query(STORE_REQUEST, &[&key, &digest, &answer, &self.now])?;
-        }
-        self.connection.borrow_mut().batch("COMMIT")?;
+    /// Commits what was written, and the answer to a request.
+    pub fn commit(mut self, author: Option<&Author>, request: Option<StoredRequest<'_>>) -> Result<()> {
+        self.send(author, request)?;
+        self.end("COMMIT")
+    }
+
+    /// Ends the transaction without changes, and keeps the lease of its session.
+    pub fn refuse(mut self) -> Result<()> {
+        self.end(COMMIT_LEASE)
+    }
+
+    fn end(&mut self, commit: &str) -> Result<()> {
+        self.connection.borrow_mut().batch(commit)?;
         self.is_over = true;
         Ok(())
     }
 
-    fn send(&self, author: Option<&Author>) -> Result<()> {
+    fn send(&self, author: Option<&Author>, request: Option<StoredRequest<'_>>) -> Result<()> {
         let stored: Vec<&Stored> = self.put.values().collect();
         let text = |field: fn(&MemoryRow) -> &str| -> Vec<&str> {
             stored.iter().map(|stored| field(&stored.row)).collect()
@@ -203,15 +278,34 @@ impl<'a> MemoryTx<'a> {
         let hashes: Vec<i64> = stored.iter().map(|stored| stored.row.content_hash).collect();
         let hidden: Vec<bool> = stored.iter().map(|stored| stored.row.hidden).collect();
         let replaced_by = text(|row| &row.replaced_by);
-        self.query(PUT, &[&self.next_seq(), &ids, &kinds, &lines, &hashes, &hidden, &replaced_by])?;
-        for (seq, lines) in (self.seq + 1..).zip(self.lines.chunks(LINES_PER_CHANGE)) {
-            let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
-            let docs: Vec<Option<&str>> = lines.iter().map(|line| line.text.as_deref()).collect();
-            let person = author.map(|author| author.person.as_str());
-            let session = author.and_then(|author| author.session.as_deref());
-            let machine = author.map(|author| author.machine.as_str());
+        let person = author.map(|author| author.person.as_str());
+        let session = author.and_then(|author| author.session.as_deref());
+        let machine = author.map(|author| author.machine.as_str());
+        let mut parts = self.lines.chunks(LINES_PER_CHANGE);
+        let (last_names, last_docs) = split(parts.next_back().unwrap_or_default());
+        for (seq, part) in (self.seq + 1..).zip(parts) {
+            let (names, docs) = split(part);
             self.query(RECORD, &[&seq, &self.now, &names, &docs, &person, &session, &machine])?;
         }
+        let params: [&(dyn ToSql + Sync); 16] = [
+            &self.next_seq(),
+            &ids,
+            &kinds,
+            &lines,
+            &hashes,
+            &hidden,
+            &replaced_by,
+            &self.now,
+            &last_names,
+            &last_docs,
+            &person,
+            &session,
+            &machine,
+            &request.map(|request| request.key),
+            &request.map(|request| request.digest),
+            &request.map(|request| request.answer),
+        ];
+        self.query(FINISH, &params)?;
         Ok(())
     }
 
@@ -223,6 +317,9 @@ impl<'a> MemoryTx<'a> {
     }
 
     fn load(&self, id: &str) -> tanmi_memory::Result<Option<(MemoryRow, String)>> {
+        if let Some(found) = self.found.get(id) {
+            return Ok(found.clone());
+        }
         let rows = self.query(FIND, &[&id]).map_err(memory_error)?;
         Ok(rows.first().and_then(read))
     }
@@ -237,13 +334,21 @@ impl StoredMemories for MemoryTx<'_> {
     }
 
     fn find_same_content(&self, content_hash: i64) -> tanmi_memory::Result<Vec<MemoryRow>> {
-        let rows = self.query(SAME_CONTENT, &[&vec![content_hash]]).map_err(memory_error)?;
-        let stored = rows.iter().filter_map(read).map(|(row, _)| row);
         let is_same = |row: &MemoryRow| {
             row.letter.kind() == MemoryKind::Fact && !row.hidden && row.content_hash == content_hash
         };
+        let stored: Vec<MemoryRow> = match self.contents.contains(&content_hash) {
+            true => {
+                let found = self.found.values().flatten().map(|(row, _)| row);
+                found.filter(|row| is_same(row)).cloned().collect()
+            }
+            false => {
+                let rows = self.query(SAME_CONTENT, &[&vec![content_hash]]).map_err(memory_error)?;
+                rows.iter().filter_map(read).map(|(row, _)| row).collect()
+            }
+        };
         let own = self.put.values().map(|stored| stored.row.clone()).filter(is_same);
-        Ok(stored.filter(|row| !self.put.contains_key(&row.id)).chain(own).collect())
+        Ok(stored.into_iter().filter(|row| !self.put.contains_key(&row.id)).chain(own).collect())
     }
 }
 
@@ -263,9 +368,14 @@ pub(super) fn check_shared(row: &MemoryRow) -> tanmi_memory::Result<()> {
     }
 }
 
+/// Returns the names and the texts of documents.
+fn split(documents: &[Document]) -> (Vec<&str>, Vec<Option<&str>>) {
+    documents.iter().map(|document| (document.name.as_str(), document.text.as_deref())).unzip()
+}
+
 /// Reads the columns `line`, `hidden` and `replaced_by`.
 fn read(row: &Row) -> Option<(MemoryRow, String)> {
-    let line: String = row.get("line");
+    let line: String = row.get::<_, Option<String>>("line")?;
     let Line::Record { row: mut memory, .. } = record::read_line(line.as_bytes(), MEMORY) else {
         return None;
     };

@@ -3,6 +3,7 @@
 use tanmi_base::{Interface, Lang};
 
 use super::Role;
+use crate::connection::CallError;
 use crate::error::DatabaseError;
 
 #[derive(Debug, thiserror::Error)]
@@ -56,8 +57,8 @@ impl From<DatabaseError> for AdminError {
     }
 }
 
-impl From<postgres::Error> for AdminError {
-    fn from(error: postgres::Error) -> AdminError {
+impl From<CallError> for AdminError {
+    fn from(error: CallError) -> AdminError {
         AdminError::Database(error.into())
     }
 }

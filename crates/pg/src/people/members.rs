@@ -1,9 +1,9 @@
 //! People, their roles, and the projects of a team.
 
-use postgres::Row;
-use postgres::types::ToSql;
 use serde_json::{Value, json};
 use tanmi_base::{Millis, id};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::{AdminError, People, Role};
 use crate::audit::AuditKind;

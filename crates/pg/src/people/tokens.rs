@@ -1,9 +1,9 @@
 //! The tokens of people. Only the SHA-256 of a token is stored.
 
-use postgres::Row;
-use postgres::types::ToSql;
 use serde_json::{Value, json};
 use tanmi_base::{Millis, hash, id};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::{AdminError, PREFIX, People, Role};
 use crate::audit::AuditKind;

@@ -44,6 +44,16 @@ impl Cluster {
         self.0.crash().unwrap();
     }
 
+    /// Stops all processes of the server. Connections stay open, and no answer comes.
+    pub fn freeze(&mut self) {
+        self.0.freeze().unwrap();
+    }
+
+    /// Lets the stopped processes go on.
+    pub fn thaw(&mut self) {
+        self.0.thaw();
+    }
+
     /// Runs SQL as the owner of the tables.
     pub fn sql(&self, sql: &str) -> String {
         self.0.sql(sql).unwrap()

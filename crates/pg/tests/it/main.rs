@@ -11,6 +11,7 @@ mod feed;
 mod memory;
 mod people;
 mod requests;
+mod round_trips;
 mod stories;
 mod tls;
 mod transfer;

@@ -19,7 +19,7 @@ fn memory_in(store: &PgStore, dir: &Path) -> PgMemory {
     PgMemory::new(store.clone(), ReplicaMemory::new(dir, &dir.join("home")))
 }
 
-fn fact(id: &str, content: &str) -> Fact {
+pub fn fact(id: &str, content: &str) -> Fact {
     Fact {
         id: id.into(),
         memory_type: MemoryType::W,

@@ -8,24 +8,28 @@ use tanmi_protocol::{Positions, RunAnswer, RunRequest};
 use tanmi_workspace::command::Command;
 use tanmi_workspace::error::Error;
 use tanmi_workspace::model::*;
-use tanmi_workspace::ops::{Claimant, Target, TransitionRequest};
+use tanmi_workspace::ops::{Claimant, ListEdit, NodeChange, Target, TransitionRequest};
 use tanmi_workspace::state::Action;
-use tanmi_workspace::store::Workspaces;
+use tanmi_workspace::store::{Access, Store, Workspaces};
 use tanmi_workspace::stories::{NOW, new_node, new_workspace, op};
 
 use crate::cluster::Cluster;
 
 /// A project with a workspace and two people.
-struct Team {
-    store: PgStore,
-    id: WorkspaceId,
-    ada: Caller,
-    bob: Caller,
+pub struct Team {
+    pub store: PgStore,
+    pub id: WorkspaceId,
+    pub ada: Caller,
+    pub bob: Caller,
 }
 
 impl Team {
-    fn new(cluster: &Cluster) -> Team {
-        let store = cluster.store("app");
+    pub fn new(cluster: &Cluster) -> Team {
+        Team::with_store(cluster, cluster.store("app"))
+    }
+
+    /// The store must be that of the project `app`.
+    pub fn with_store(cluster: &Cluster, store: PgStore) -> Team {
         let project = create_project(&cluster.address(), "team", "app", NOW).unwrap();
         let mut people = People::open(&cluster.address(), &project).unwrap();
         let mut caller = |name: &str| Caller {
@@ -39,7 +43,7 @@ impl Team {
         Team { store, id, ada, bob }
     }
 
-    fn request(&self, key: &str, session: &str, command: Command) -> RunRequest {
+    pub fn request(&self, key: &str, session: &str, command: Command) -> RunRequest {
         RunRequest {
             key: format!("key-{key}"),
             stream: self.id.clone(),
@@ -52,18 +56,18 @@ impl Team {
         }
     }
 
-    fn task(&self, key: &str) -> NodeId {
+    pub fn task(&self, key: &str) -> NodeId {
         let created = self.store.run_request(&self.ada, &self.request(key, "ada-1", create(key))).unwrap();
         created.outcome.into_node().unwrap().0.id
     }
 }
 
-fn create(title: &str) -> Command {
+pub fn create(title: &str) -> Command {
     Command::CreateNode { node: new_node(&NodeId::root(), NodeType::Execution, title) }
 }
 
-fn step(node: &NodeId, action: Action) -> Command {
-    let conclusion = (action == Action::Complete).then(|| String::from("done"));
+pub fn step(node: &NodeId, action: Action) -> Command {
+    let conclusion = matches!(action, Action::Complete | Action::Fail).then(|| String::from("done"));
     let request =
         TransitionRequest { node_id: node.clone(), action, conclusion, claimant: Claimant::default() };
     Command::Transition { request }
@@ -115,7 +119,7 @@ fn claim_with_lease_is_refused_to_others_and_lost_after_takeover() {
         team.store.run_request(caller, &team.request(key, session, step(&node, Action::Start)))
     };
     let first = start("ada-starts", &team.ada, "ada-1").unwrap();
-    assert_eq!(first.fence, Some(1));
+    assert_eq!(first.fence, Some(2), "the number of the change");
     match start("bob-starts", &team.bob, "bob-1") {
         Err(RunError::Store(Error::NodeHeld { holder, .. })) => {
             assert_eq!((holder.person.as_str(), holder.machine.as_str()), ("ada", "machine of ada-1"));
@@ -123,7 +127,7 @@ fn claim_with_lease_is_refused_to_others_and_lost_after_takeover() {
         other => panic!("{other:?}"),
     }
     cluster.sql("UPDATE session SET lease_until = 0 WHERE id = 'ada-1'");
-    assert_eq!(start("bob-takes-over", &team.bob, "bob-1").unwrap().fence, Some(2));
+    assert_eq!(start("bob-takes-over", &team.bob, "bob-1").unwrap().fence, Some(3));
     let complete = team.request("ada-completes", "ada-1", step(&node, Action::Complete));
     match team.store.run_request(&team.ada, &RunRequest { fence: first.fence, ..complete }) {
         Err(RunError::Store(Error::ClaimLost { holder, .. })) => assert_eq!(holder.unwrap().person, "bob"),
@@ -216,4 +220,138 @@ fn forced_claim_is_in_the_audit() {
     let [entry] = entries.as_slice() else { panic!("{entries:?}") };
     assert_eq!((entry.what.as_str(), entry.person.as_deref()), ("claim_forced", Some("bob")));
     assert_eq!((&entry.detail["nodeId"], &entry.detail["action"]), (&node.as_str().into(), &"start".into()));
+}
+
+/// Returns how many milliseconds the lease of a session lasts from now on.
+fn lease_left(cluster: &Cluster, session: &str) -> i64 {
+    let sql = format!(
+        "SELECT lease_until - (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM session WHERE id = '{session}'"
+    );
+    cluster.sql(&sql).trim().parse().unwrap()
+}
+
+#[test]
+fn refused_request_renews_the_lease() {
+    let Some(cluster) = Cluster::start() else { return };
+    let team = Team::new(&cluster);
+    let node = team.task("create-task");
+    let unknown = NodeId::parse("node-unknown").unwrap();
+    // The last one is refused after a part of its changes was sent.
+    let cycle = NodeChange {
+        depends_on: ListEdit { add: vec![node.clone()], ..ListEdit::default() },
+        ..NodeChange::default()
+    };
+    let refused = [
+        ("expects", RunRequest { expects: Some(77), ..team.request("expects", "ada-1", create("task")) }),
+        ("complete", team.request("complete", "ada-1", step(&node, Action::Complete))),
+        ("unknown", team.request("unknown", "ada-1", step(&unknown, Action::Start))),
+        (
+            "cycle",
+            team.request("cycle", "ada-1", Command::UpdateNode { node_id: node.clone(), change: cycle }),
+        ),
+    ];
+    for (name, request) in refused {
+        cluster.sql("UPDATE session SET lease_until = 0");
+        assert!(team.store.run_request(&team.ada, &request).is_err(), "{name}");
+        assert!(lease_left(&cluster, "ada-1") > 60_000, "{name}");
+    }
+    cluster.sql("UPDATE session SET lease_until = 0");
+    let foreign = team.request("foreign", "ada-1", create("task"));
+    assert!(matches!(team.store.run_request(&team.bob, &foreign), Err(RunError::ForeignSession)));
+    assert!(lease_left(&cluster, "ada-1") < 0);
+    team.store.delete(&team.id, NOW).unwrap();
+    assert!(team.store.run_request(&team.ada, &team.request("deleted", "ada-1", create("task"))).is_err());
+    assert!(lease_left(&cluster, "ada-1") > 60_000);
+}
+
+#[test]
+fn claim_after_delete_and_restore_has_higher_number() {
+    let Some(cluster) = Cluster::start() else { return };
+    let team = Team::new(&cluster);
+    let node = team.task("create-task");
+    let run = |key: &str, command: Command| {
+        team.store.run_request(&team.ada, &team.request(key, "ada-1", command)).unwrap()
+    };
+    let first = run("start-1", step(&node, Action::Start)).fence.unwrap();
+    run("delete-1", Command::DeleteNode { node_id: node.clone(), claimant: Claimant::default() });
+    run("restore-1", Command::RestoreNode { node_id: node.clone() });
+    cluster.sql("UPDATE session SET lease_until = 0");
+    let start = team.request("bob-starts", "bob-1", step(&node, Action::Start));
+    let second = team.store.run_request(&team.bob, &start).unwrap().fence.unwrap();
+    assert!(second > first, "{second} after {first}");
+    let stale = team.request("ada-stale", "ada-1", step(&node, Action::Complete));
+    let stale = RunRequest { fence: Some(first), ..stale };
+    assert!(matches!(
+        team.store.run_request(&team.ada, &stale),
+        Err(RunError::Store(Error::ClaimLost { .. }))
+    ));
+}
+
+#[test]
+fn force_ends_the_claim_of_a_live_holder() {
+    let Some(cluster) = Cluster::start() else { return };
+    let team = Team::new(&cluster);
+    let forced = |node: &NodeId, action: Action| {
+        let Command::Transition { mut request } = step(node, action) else { panic!() };
+        request.claimant.force = true;
+        Command::Transition { request }
+    };
+    for (n, action) in [Action::Submit, Action::Complete, Action::Fail].into_iter().enumerate() {
+        let node = team.task(&format!("create-{n}"));
+        let start = team.request(&format!("start-{n}"), "ada-1", step(&node, Action::Start));
+        team.store.run_request(&team.ada, &start).unwrap();
+        if action == Action::Fail {
+            let submit = team.request("submit", "ada-1", step(&node, Action::Submit));
+            team.store.run_request(&team.ada, &submit).unwrap();
+        }
+        let with = |key: &str, command: Command| {
+            let request = team.request(&format!("{key}-{n}"), "bob-1", command);
+            team.store.run_request(&team.bob, &RunRequest { fence: Some(0), ..request })
+        };
+        let refused = with("plain", step(&node, action));
+        assert!(matches!(refused, Err(RunError::Store(Error::ClaimLost { .. }))), "{action:?}: {refused:?}");
+        let done = with("forced", forced(&node, action)).unwrap();
+        assert_eq!(done.outcome.into_transition().unwrap().action, action);
+    }
+}
+
+#[test]
+fn added_node_with_existing_id_is_a_conflict() {
+    let Some(cluster) = Cluster::start() else { return };
+    let team = Team::new(&cluster);
+    let node = team.store.node(&team.id, &team.task("create-task"), NOW).unwrap();
+    let mut tx = team.store.begin(&team.id, Access::Write, NOW).unwrap();
+    tx.add_node(Node { title: String::from("another"), ..node.clone() }).unwrap();
+    assert_eq!(tx.commit().unwrap_err().code(), "CONTENDED", "the database noticed it");
+    let mut tx = team.store.begin(&team.id, Access::Write, NOW).unwrap();
+    tx.brief(&node.id).unwrap();
+    assert_eq!(tx.add_node(node.clone()).unwrap_err().code(), "CONTENDED", "the transaction noticed it");
+    drop(tx);
+    assert_eq!(team.store.node(&team.id, &node.id, NOW).unwrap(), node);
+}
+
+#[test]
+fn counts_after_changes_were_sent_are_current() {
+    let Some(cluster) = Cluster::start() else { return };
+    let team = Team::new(&cluster);
+    let (moved, dependent) = (team.task("create-moved"), team.task("create-dependent"));
+    let parent = Command::CreateNode { node: new_node(&NodeId::root(), NodeType::Planning, "parent") };
+    let parent = team.store.run_request(&team.ada, &team.request("create-parent", "ada-1", parent)).unwrap();
+    let parent = parent.outcome.into_node().unwrap().0.id;
+    let depends_on = ListEdit { add: vec![moved.clone()], ..ListEdit::default() };
+    let change = NodeChange { depends_on, ..NodeChange::default() };
+    let depend = Command::UpdateNode { node_id: dependent.clone(), change };
+    team.store.run_request(&team.ada, &team.request("depend-1", "ada-1", depend)).unwrap();
+    let mut tx = team.store.begin(&team.id, Access::Write, NOW).unwrap();
+    tx.prefetch(&[NodeId::root(), parent.clone()]).unwrap();
+    let node = tx.node(&moved).unwrap().unwrap();
+    tx.put_node(Node { parent_id: Some(parent.clone()), ..node }).unwrap();
+    // Sends the change and reads the node again, because another one depends on it.
+    tx.dependencies().unwrap();
+    assert_eq!(tx.brief(&dependent).unwrap().unwrap().depends_on, [moved]);
+    assert_eq!(tx.status_counts(&NodeId::root()).unwrap().total(), 2);
+    assert_eq!(tx.status_counts(&parent).unwrap().total(), 1);
+    tx.remove_node(&dependent).unwrap();
+    assert_eq!(tx.status_counts(&NodeId::root()).unwrap().total(), 1);
+    assert_eq!(tx.total().unwrap().total(), 2, "as the database counts");
 }

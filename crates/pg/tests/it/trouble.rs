@@ -223,6 +223,26 @@ fn database_killed_is_away_and_the_pool_reconnects() {
 }
 
 #[test]
+fn database_that_stands_still_is_away_until_it_goes_on() {
+    let Some(mut cluster) = Cluster::start() else { return };
+    let store = cluster.store("app");
+    let id = store.create(new_workspace(&[]), &op(NOW)).unwrap().id;
+    let (sender, receiver) = std::sync::mpsc::channel();
+    cluster.freeze();
+    // A call on an open connection, and one that has to connect. Both end by themselves.
+    let (address, used, workspace) = (cluster.address(), store.clone(), id.clone());
+    let second = sender.clone();
+    thread::spawn(move || sender.send(write(&used, &workspace)));
+    thread::spawn(move || second.send(health(address)));
+    for _ in 0..2 {
+        let answer = receiver.recv_timeout(Duration::from_secs(60));
+        assert_eq!(answer, Ok(Err(DatabaseTrouble::Away)));
+    }
+    cluster.thaw();
+    assert!(is_over(Duration::from_secs(20), || write(&store, &id) == Ok(())));
+}
+
+#[test]
 fn writers_of_a_hot_workspace_leave_connections_to_others() {
     let Some(cluster) = Cluster::start() else { return };
     let store = cluster.store("app");

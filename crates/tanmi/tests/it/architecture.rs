@@ -41,8 +41,8 @@ fn crate_dependencies_match_the_layers() {
     only("tanmi-engine", &["tanmi-app"]);
     only("tanmi-platform", &["tanmi", "tanmi-app", "tanmi-engine", "tanmi-install", "tanmi-server"]);
     only("clap", &["tanmi", "xtask"]);
-    only("postgres", &["tanmi-pg"]);
-    only("tokio", &["tanmi-server"]);
+    only("tokio-postgres", &["tanmi-pg"]);
+    only("tokio", &["tanmi-pg", "tanmi-server"]);
     only("rmcp", &["tanmi-server"]);
 }
 

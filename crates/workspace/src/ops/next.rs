@@ -105,6 +105,7 @@ pub fn start_next(
     let claimant = Claimant { session: claimant.session.or(person.map(String::from)), ..claimant };
     let request =
         TransitionRequest { node_id: node_id.clone(), action: Action::Start, conclusion: None, claimant };
+    tx.prefetch(std::slice::from_ref(&node_id))?;
     let transition = transition(tx, request, op, sessions)?;
     let node = existing_node(tx, "nodeId", &node_id)?;
     Ok((next, Some(StartedNode { node, transition, takeover })))

@@ -139,8 +139,8 @@ fn true_history() -> Evidence {
     let mut history = History::new();
     let created = history.run(&create_node(&NodeId::root(), NodeType::Execution, "first"), None, None);
     let node = NodeId::parse(created["node"]["id"].as_str().unwrap()).unwrap();
-    history.run(&transition(&node, Action::Start, false), None, Some(1));
-    history.run(&transition(&node, Action::Complete, false), Some(1), None);
+    history.run(&transition(&node, Action::Start, false), None, Some(2));
+    history.run(&transition(&node, Action::Complete, false), Some(2), None);
     history.run(&create_node(&NodeId::root(), NodeType::Execution, "second"), None, None);
     history.finish()
 }
