@@ -3,6 +3,7 @@
 //! Domain code takes a [`Millis`] as an argument; only the entry points of the program call [`now`].
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::civil::{Date, DateTime};
 use jiff::fmt::friendly::SpanParser;
@@ -27,12 +28,24 @@ pub fn now() -> Millis {
     since.map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// Whether local time is UTC in this process, not the time of the system's zone.
+static IS_UTC: AtomicBool = AtomicBool::new(false);
+
+/// Makes UTC the local time of this process, for a server whose callers live in many zones.
+pub fn use_utc() {
+    IS_UTC.store(true, Ordering::Relaxed);
+}
+
+fn local_zone() -> TimeZone {
+    if IS_UTC.load(Ordering::Relaxed) { TimeZone::UTC } else { TimeZone::system() }
+}
+
 /// Returns local wall-clock time in the format of log entries: `YYYY-MM-DD HH:mm:ss`.
 ///
 /// Reads the system's time zone, which is too slow for a hook; hooks use millisecond timestamps instead.
 pub fn local_stamp(at: Millis) -> String {
     match Timestamp::from_millisecond(at) {
-        Ok(stamp) => stamp.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Ok(stamp) => stamp.to_zoned(local_zone()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
         Err(_) => String::from("0000-00-00 00:00:00"),
     }
 }
@@ -40,12 +53,12 @@ pub fn local_stamp(at: Millis) -> String {
 /// Parses a time as [`local_stamp`] writes it. Of a time that occurs twice when clocks are set back, returns the first.
 pub fn parse_local_stamp(text: &str) -> Option<Millis> {
     let time: DateTime = text.trim().parse().ok()?;
-    Some(time.to_zoned(TimeZone::system()).ok()?.timestamp().as_millisecond())
+    Some(time.to_zoned(local_zone()).ok()?.timestamp().as_millisecond())
 }
 
 /// Returns the begin of the local day of a time.
 pub fn local_midnight(at: Millis) -> Millis {
-    let start = |stamp: Timestamp| stamp.to_zoned(TimeZone::system()).start_of_day();
+    let start = |stamp: Timestamp| stamp.to_zoned(local_zone()).start_of_day();
     let start = Timestamp::from_millisecond(at).and_then(start);
     start.map_or(at, |start| start.timestamp().as_millisecond())
 }

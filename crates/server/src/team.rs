@@ -18,6 +18,7 @@ use axum::response::Response;
 use axum::routing::{any, get, post};
 use serde_json::json;
 use tanmi_app::Env;
+use tanmi_base::clock;
 use tanmi_pg::{Address, Caller, PgMemory, PgStore, Pool};
 use tokio::net::TcpListener;
 
@@ -119,6 +120,8 @@ pub fn run(
     if options.tls.is_none() && !options.listen.ip().is_loopback() {
         return Err(StartError::NotLoopback(options.listen));
     }
+    // People in several zones read the stamps of the same log.
+    clock::use_utc();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(MAX_THREADS)

@@ -77,13 +77,23 @@ impl Server {
         variables: &[(&str, &str)],
         stderr: impl Into<Stdio>,
     ) -> Server {
-        let mut child = env
-            .command(&["serve", "--listen", "127.0.0.1:0", "--json"])
+        let mut command = env.command(&[]);
+        command.envs(variables.iter().copied()).stderr(stderr);
+        Server::start_team_as(command, database, token, more)
+    }
+
+    /// Starts the server of a team with a command that runs the program with further arguments.
+    pub fn start_team_as(
+        mut command: std::process::Command,
+        database: &str,
+        token: &str,
+        more: &[&str],
+    ) -> Server {
+        let mut child = command
+            .args(["serve", "--listen", "127.0.0.1:0", "--json"])
             .args(more)
             .env("TANMI_DATABASE_URL", database)
-            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
-            .stderr(stderr)
             .spawn()
             .unwrap();
         let report = read_report(&mut child);

@@ -174,3 +174,20 @@ fn person_without_session_holds_node_under_own_name() {
     assert_eq!((refused.status, error_code(&refused).as_str()), (409, "NODE_TAKEN"));
     assert!(refused.body.contains("held by ada"), "{}", refused.body);
 }
+
+#[test]
+fn log_written_by_server_in_another_zone_has_utc_stamps() {
+    let Some(team) = Team::new() else { return };
+    let mut command = team.env.command(&[]);
+    command.env("TZ", "Asia/Shanghai");
+    let server = Server::start_team_as(command, &team.cluster.address(), &team.admin, &[]);
+    let workspace = create_workspace(&server, "create-1");
+    let append = json!({"command": "append_log", "target": "workspace", "event": "noon"});
+    let answer = ok(&server, "POST", "run", &run_body("log-0001", &workspace, append));
+    let now = answer["now"].as_i64().unwrap();
+    let (hour, minute) = (now / 3_600_000 % 24, now / 60_000 % 60);
+    let minute = format!("{} {hour:02}:{minute:02}", tanmi_base::clock::utc_day(now));
+    let stamp = answer["outcome"]["entry"]["timestamp"].as_str().unwrap();
+    assert!(stamp.starts_with(&minute), "{stamp} is not {minute}");
+    assert!(answer["docs"][0]["text"].as_str().unwrap().contains(&format!("[{minute}")), "{answer}");
+}
