@@ -21,6 +21,17 @@ pub use open::{
 pub use replace::{Swap, SwapFolders, SwapOutcome, has_abandoned_swap, recover_swaps, remove_if, replace_if};
 pub(crate) use replace::{is_kept_path, kept_path};
 
+/// Raises the number of files and connections that this process may have open to the most that the system allows. Where that
+/// is not possible, the limit stays.
+pub fn raise_open_files() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    }
+}
+
 /// Identity of a file's content on disk: modification time, size and inode. Tells whether a file changed since it
 /// was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,7 +18,7 @@ use axum::response::Response;
 use axum::routing::{any, get, post};
 use serde_json::json;
 use tanmi_app::Env;
-use tanmi_base::clock;
+use tanmi_base::{clock, fs};
 use tanmi_pg::{Address, Caller, PgMemory, PgStore, Pool};
 use tokio::net::TcpListener;
 
@@ -120,6 +120,8 @@ pub fn run(
     if options.tls.is_none() && !options.listen.ip().is_loopback() {
         return Err(StartError::NotLoopback(options.listen));
     }
+    // Each machine of the team keeps a connection open. The default soft limit is often lower than their number.
+    fs::raise_open_files();
     // People in several zones read the stamps of the same log.
     clock::use_utc();
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -191,3 +191,16 @@ fn log_written_by_server_in_another_zone_has_utc_stamps() {
     assert!(stamp.starts_with(&minute), "{stamp} is not {minute}");
     assert!(answer["docs"][0]["text"].as_str().unwrap().contains(&format!("[{minute}")), "{answer}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn server_with_low_soft_limit_raises_it() {
+    let Some(team) = Team::new() else { return };
+    let mut command = team.env.command_in("sh", &team.env.project);
+    command.args(["-c", r#"ulimit -Sn 256 && exec "$0" "$@""#, env!("CARGO_BIN_EXE_tanmi")]);
+    let server = Server::start_team_as(command, &team.cluster.address(), &team.admin);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let numbers: Vec<&str> = line.split_whitespace().skip(3).take(2).collect();
+    assert_eq!(numbers[0], numbers[1], "{line}");
+}
