@@ -40,6 +40,7 @@ const NODES: &str =
 const BEAT: &str = "UPDATE session SET lease_until = clock.now + $4
 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now) AS clock
 WHERE project = $1 AND person = $2 AND id = ANY($3::text[]) RETURNING id, lease_until";
+const FIND_EXPIRY: &str = "SELECT expires_at FROM token WHERE id = $2 AND $1 <> ''";
 const FIND_ANSWER: &str = "SELECT answer FROM request WHERE project = $1 AND key = $2";
 
 impl PgStore {
@@ -94,7 +95,14 @@ impl PgStore {
         let lost = sessions.iter().filter(|session| !known.contains(&session.as_str())).cloned().collect();
         let now = clock(&heads);
         let lease_until = renewed.first().map_or(now + LEASE, |row| row.get("lease_until"));
-        Ok(Beat { lease_until, lost, heads: positions(&heads), now })
+        let (heads, presence) = (positions(&heads), self.present_sessions()?);
+        Ok(Beat { lease_until, lost, heads, now, presence, schema: crate::schema::VERSION, ..Beat::default() })
+    }
+
+    /// Returns when a token that was accepted expires, if it does.
+    pub fn token_expires_at(&self, token: &str) -> Result<Option<Millis>> {
+        let id = token.split('_').nth(1).unwrap_or_default();
+        Ok(self.query(FIND_EXPIRY, &[&id])?.first().and_then(|row| row.get("expires_at")))
     }
 
     /// Returns the stored answer of a request, if it was carried out.

@@ -26,7 +26,7 @@ pub const LEASE: Millis = 10 * 60 * 1000;
 /// How often a request is tried when other transactions are in its way.
 const ATTEMPTS: u32 = 8;
 /// Begins the holder of a node that a person without a session started. No session begins with it.
-const PERSON_MARK: char = '@';
+pub(crate) const PERSON_MARK: char = '@';
 
 /// Why a request changed nothing.
 #[derive(Debug, thiserror::Error)]

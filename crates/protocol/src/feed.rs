@@ -66,4 +66,40 @@ pub struct Beat {
     pub lost: Vec<String>,
     pub heads: Positions,
     pub now: Millis,
+    /// Who works on what. An older server does not tell it, nor what follows.
+    #[serde(default)]
+    pub presence: Vec<Present>,
+    /// When the token of the caller expires, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_expires_at: Option<Millis>,
+    /// The version of the program of the server.
+    #[serde(default)]
+    pub program: String,
+    /// The version of the schema of the database.
+    #[serde(default)]
+    pub schema: i32,
+}
+
+/// A session of a team, and the node that it holds. A session that holds several nodes occurs once for each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Present {
+    /// A person who works without a session has one that begins with `@`.
+    pub session: String,
+    pub person: String,
+    /// The machine, followed by the client where it is known.
+    pub machine: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_title: Option<String>,
+    /// When the node got its status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Millis>,
+    /// When the lease of the session ends; absent for a person, who has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_until: Option<Millis>,
+    pub is_live: bool,
 }

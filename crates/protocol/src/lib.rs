@@ -6,6 +6,6 @@ mod feed;
 mod memory;
 mod run;
 
-pub use feed::{Beat, DocumentPage, FeedChange, FeedPage, Identity, Positions};
+pub use feed::{Beat, DocumentPage, FeedChange, FeedPage, Identity, Positions, Present};
 pub use memory::{MEMORY, MemoryAnswer, MemoryCommand, MemoryOutcome, MemoryRequest};
 pub use run::{Document, ProjectAnswer, ProjectCommand, ProjectRequest, RunAnswer, RunRequest};

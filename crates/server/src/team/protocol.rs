@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tanmi_protocol::{
-    FeedPage, Identity, MEMORY, MemoryRequest, Positions, ProjectCommand, ProjectRequest, RunRequest,
+    Beat, FeedPage, Identity, MEMORY, MemoryRequest, Positions, ProjectCommand, ProjectRequest, RunRequest,
 };
 use tanmi_workspace::command::Command;
 
@@ -199,15 +199,25 @@ struct BeatBody {
     sessions: Vec<String>,
 }
 
-/// Renews the leases of sessions.
+/// Renews the leases of sessions. Tells who works on what, and what a machine should know of the server.
 pub async fn beat(State(state): State<Arc<TeamState>>, request: Request, body: Body) -> Response {
     let renew = async {
         let BeatBody { sessions } = read(parse(body)?)?;
+        // A reader has no sessions and may know who works on what.
+        if !sessions.is_empty() {
+            request.require(Role::Member)?;
+        }
         if sessions.len() > MAX_NAMES {
             return Err(Refusal::invalid("sessions", format!("at most {MAX_NAMES}")));
         }
         let (store, caller) = (state.store(&request.caller.project), request.caller.clone());
-        block(move || Ok(json!(store.beat(&caller, &sessions)?))).await
+        let token = request.token().to_owned();
+        block(move || {
+            let beat = store.beat(&caller, &sessions)?;
+            let program = env!("CARGO_PKG_VERSION").to_owned();
+            Ok(json!(Beat { token_expires_at: store.token_expires_at(&token)?, program, ..beat }))
+        })
+        .await
     };
     let outcome = renew.await;
     answer(&request, outcome)

@@ -66,7 +66,7 @@ fn request_malformed_or_beyond_role_is_refused() {
     let workspace = create_workspace(&server, "create-1");
     let reader = team.token("rita", "reader");
     let body = run_body("task-0001", &workspace, create_task("Build"));
-    for (path, body) in [("shop/run", &body), ("shop/beat", &json!({"sessions": []}))] {
+    for (path, body) in [("shop/run", &body), ("shop/beat", &json!({"sessions": ["s"]}))] {
         let refused = send_as(&server, &reader, "POST", path, &[], body);
         assert_eq!((refused.status, error_code(&refused).as_str()), (403, "FORBIDDEN"), "{path}");
     }

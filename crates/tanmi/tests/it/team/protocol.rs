@@ -198,9 +198,50 @@ fn server_with_low_soft_limit_raises_it() {
     let Some(team) = Team::new() else { return };
     let mut command = team.env.command_in("sh", &team.env.project);
     command.args(["-c", r#"ulimit -Sn 256 && exec "$0" "$@""#, env!("CARGO_BIN_EXE_tanmi")]);
-    let server = Server::start_team_as(command, &team.cluster.address(), &team.admin);
+    let server = Server::start_team_as(command, &team.cluster.address(), &team.admin, &[]);
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid())).unwrap();
     let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let numbers: Vec<&str> = line.split_whitespace().skip(3).take(2).collect();
     assert_eq!(numbers[0], numbers[1], "{line}");
+}
+
+#[test]
+fn beat_tells_who_works_on_what_and_when_token_expires() {
+    let Some(team) = Team::new() else { return };
+    let (server, bob) = (team.serve(), team.token("bob", "member"));
+    let workspace = create_workspace(&server, "create-1");
+    let made = ok(&server, "POST", "run", &run_body("task-0001", &workspace, create_task("Build")));
+    let node = made["outcome"]["node"]["id"].as_str().unwrap().to_owned();
+    let start = run_body("start-001", &workspace, transition(&node, "start"));
+    assert_eq!(run_in_session(&server, &bob, "bob-1", start, None).0, 200);
+    let log = json!({"command": "append_log", "target": null, "event": "Looks"});
+    run_in_session(&server, &team.admin, "ada-1", run_body("log-00001", &workspace, log), None);
+    let reader = team.token("rita", "reader");
+    let presence = |token: &str| {
+        let answer = send_as(&server, token, "POST", "shop/beat", &[], &json!({"sessions": []}));
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        serde_json::from_str::<Value>(&answer.body).unwrap()
+    };
+    let beat = presence(&reader);
+    let held = &beat["presence"][0];
+    assert_eq!((&held["person"], &held["machine"]), (&json!("bob"), &json!("laptop of bob-1")), "{beat}");
+    assert_eq!((&held["nodeId"], &held["nodeTitle"]), (&json!(node), &json!("Build")), "{beat}");
+    assert_eq!((&held["workspaceId"], &held["isLive"]), (&json!(workspace), &json!(true)), "{beat}");
+    assert!(held["since"].is_i64() && held["leaseUntil"].is_i64(), "{beat}");
+    assert!(beat["schema"].is_i64() && beat["program"].is_string(), "{beat}");
+    assert_eq!(beat["tokenExpiresAt"], Value::Null, "{beat}");
+    team.cluster.sql("UPDATE session SET lease_until = 1").unwrap();
+    team.cluster.sql("UPDATE token SET expires_at = 4102444800000").unwrap();
+    let beat = presence(&reader);
+    let held = &beat["presence"][0];
+    assert_eq!((&held["session"], &held["isLive"]), (&json!("bob-1"), &json!(false)), "{beat}");
+    assert_eq!(beat["presence"].as_array().unwrap().len(), 1, "a dead session that holds nothing is not told");
+    assert_eq!(beat["tokenExpiresAt"], 4_102_444_800_000_i64, "{beat}");
+    // A person without a session holds a node until it is done.
+    let mut take = run_body("start-002", &workspace, transition(&node, "reopen"));
+    take["command"]["request"]["action"] = json!("start");
+    ok(&server, "POST", "run", &take);
+    let beat = presence(&reader);
+    let held = &beat["presence"][0];
+    assert_eq!((&held["person"], &held["isLive"]), (&json!("ada"), &json!(true)), "{beat}");
 }
