@@ -65,6 +65,10 @@ impl SessionCall {
     /// Adds the call to the state of its session. `at` is the current time.
     pub fn record(&self, state: &mut SessionState, at: Millis) {
         state.alive_at = at;
+        if let CallChange::Moved { node, .. } = &self.change {
+            // The session has the node again, or knows what became of it.
+            state.lost_claims.retain(|claim| claim.node != *node);
+        }
         match &self.change {
             CallChange::Created => state.has_unconfirmed_plan = true,
             // The user let the session begin.

@@ -7,6 +7,7 @@ use crate::facts::Facts;
 
 mod binding_hint;
 mod binding_lost;
+mod claim_lost;
 mod context_inject;
 mod context_refresh;
 mod declared_context;
@@ -110,6 +111,7 @@ fn default_throttle(key: &str, rule: BuiltinRuleId) -> Throttle {
 
 pub const BUILTIN_RULES: &[BuiltinRule] = &[
     binding_lost::RULE,
+    claim_lost::RULE,
     session_info::RULE,
     context_inject::RULE,
     context_refresh::RULE,

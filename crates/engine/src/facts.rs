@@ -62,6 +62,8 @@ pub struct SessionFacts {
     pub id: String,
     /// The id of the bound workspace, if that workspace is missing or cannot be read.
     pub lost_workspace: Option<String>,
+    /// Claims of the session that others ended, and that it was not told of.
+    pub lost_claims: Vec<LostClaimFacts>,
     /// Hash of the context that was last injected into this session.
     pub seen_context: Option<String>,
     /// The rules that were last injected; `None` if they are too long to keep.
@@ -88,6 +90,17 @@ pub struct SessionFacts {
     pub last_injected: BTreeMap<String, Millis>,
     /// The type of the last reminder, and when it was injected.
     pub last_reminder: Option<(String, Millis)>,
+}
+
+/// A claim that ended without the session.
+#[derive(Clone, Debug, Default)]
+pub struct LostClaimFacts {
+    pub id: String,
+    pub title: String,
+    /// The person and the machine that ended it; empty if they are not known.
+    pub by: String,
+    /// Whether another session holds the node now.
+    pub is_taken: bool,
 }
 
 #[derive(Clone, Debug, Default)]

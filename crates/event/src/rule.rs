@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuiltinRuleId {
     BindingLost,
+    ClaimLost,
     SessionInfo,
     ContextInject,
     ContextRefresh,
@@ -26,6 +27,7 @@ impl BuiltinRuleId {
     pub fn as_str(self) -> &'static str {
         match self {
             BuiltinRuleId::BindingLost => "binding-lost",
+            BuiltinRuleId::ClaimLost => "claim-lost",
             BuiltinRuleId::SessionInfo => "session-info",
             BuiltinRuleId::ContextInject => "context-inject",
             BuiltinRuleId::ContextRefresh => "context-refresh",

@@ -67,6 +67,9 @@ pub struct SessionState {
     /// The last digest of another session that was injected.
     #[serde(skip_serializing_if = "Option::is_none", rename = "digest")]
     pub told_digest: Option<String>,
+    /// Claims of the session that others ended, and that it was not told of yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost_claims: Vec<LostClaim>,
     /// The client compacted the conversation since the context was last injected.
     pub compacted: bool,
     /// The user unbound the session.
@@ -94,6 +97,20 @@ pub struct SessionState {
 
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+/// A claim on a node that ended without its session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LostClaim {
+    pub node: String,
+    pub title: String,
+    /// The person and the machine that ended it; empty if they are not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// Whether another session holds the node now.
+    #[serde(skip_serializing_if = "std::ops::Not::not", rename = "taken")]
+    pub is_taken: bool,
 }
 
 /// A reminder that was injected, with the fields of the specification.

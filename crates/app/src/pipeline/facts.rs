@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use tanmi_base::{clock, paths, text};
 use tanmi_engine::{
     AvailableFacts, AvailableWorkspace, ChildCounts, ContextHash, CustomRule, DeclaredFacts, Facts,
-    InProgressFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts, SessionFacts, SkipReason,
+    InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts, SessionFacts, SkipReason,
     SurroundingsFacts, WorkspaceFacts,
 };
 use tanmi_event::{BuiltinRuleId, Event, EventKind, Source, StartSource};
-use tanmi_session::{Binding, SessionState};
+use tanmi_session::{Binding, LostClaim, SessionState};
 use tanmi_workspace::context::{ChildConclusion, ReferenceBlock};
 use tanmi_workspace::model::{LogEntry, Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
 use tanmi_workspace::store::{
@@ -43,6 +43,7 @@ pub fn build(
             // The id is shown to the agent; one line, so that it cannot change the structure of a text.
             id: text::one_line(&event.session),
             lost_workspace: None,
+            lost_claims: state.lost_claims.iter().map(lost_claim_facts).collect(),
             seen_context: state.seen_context.clone(),
             told_rules: state.told_rules.clone(),
             told_problem: state.told_problem.clone(),
@@ -71,6 +72,11 @@ pub fn build(
         // `rules explain` shows the text of a hook, which suggests tool calls.
         suggests_commands: caller.suggests_commands && event.source == Source::Api,
     }
+}
+
+fn lost_claim_facts(claim: &LostClaim) -> LostClaimFacts {
+    let LostClaim { node, title, by, is_taken } = claim.clone();
+    LostClaimFacts { id: node, title, by, is_taken }
 }
 
 /// The context of a bound session at one moment.

@@ -121,6 +121,9 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
     {
         state.declared = Some(declared.digest.clone());
     }
+    if decision.actions.iter().any(|action| action.rule == BuiltinRuleId::ClaimLost) {
+        state.lost_claims.clear();
+    }
     let has_memory = decision.actions.iter().any(|action| action.kind == ActionKind::Memory);
     if let Some(digest) = facts.memory.as_ref().ok().and_then(|memory| memory.digest.as_ref())
         && has_memory

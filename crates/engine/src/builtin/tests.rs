@@ -8,8 +8,9 @@ use tanmi_workspace::model::NodeStatus;
 use super::*;
 use crate::context_hash::ContextHash;
 use crate::facts::{
-    AvailableFacts, AvailableWorkspace, ChildCounts, FactLine, InProgressFacts, MemoryFacts, NodeFacts,
-    NodeText, OverviewFacts, ParentFacts, SessionFacts, SummaryFacts, SurroundingsFacts, WorkspaceFacts,
+    AvailableFacts, AvailableWorkspace, ChildCounts, FactLine, InProgressFacts, LostClaimFacts, MemoryFacts,
+    NodeFacts, NodeText, OverviewFacts, ParentFacts, SessionFacts, SummaryFacts, SurroundingsFacts,
+    WorkspaceFacts,
 };
 use crate::{BUILTIN_RULES, decide};
 
@@ -82,6 +83,16 @@ fn available() -> AvailableFacts {
         total: 5,
         first: vec![workspace("ws-x", "Rework auth", 3), workspace("ws-y", "Docs site", 0)],
     }
+}
+
+fn lost_claims() -> Vec<LostClaimFacts> {
+    let claim = |title: &str, by: &str| LostClaimFacts {
+        id: "node-mg8k2x9a-4hj7qp".into(),
+        title: title.into(),
+        by: by.into(),
+        is_taken: true,
+    };
+    vec![claim("Issue tokens", "bob (build-server · Claude Code)"), claim("Check tokens", "")]
 }
 
 fn with_surroundings(lang: Lang) -> Facts {
@@ -166,6 +177,12 @@ fn builtin_rules_by_event_and_platform_inject_expected_text() {
             let mut changed = bound(lang);
             changed.workspace.as_mut().unwrap().rules.push("new".into());
             show("prompt, bound, rules changed", injected_text(&prompt("x"), &changed));
+            let mut lost = bound(lang);
+            lost.session.lost_claims = lost_claims();
+            show("prompt, bound, claim taken over", injected_text(&prompt("x"), &lost));
+            lost.session.lost_claims.truncate(1);
+            lost.session.lost_claims[0].is_taken = false;
+            show("prompt, bound, claim ended", injected_text(&prompt("x"), &lost));
             show("prompt, unbound, keyword", injected_text(&prompt("继续工作区任务"), &unbound(lang)));
             let none = Facts { available: AvailableFacts::default(), ..unbound(lang) };
             show("start, unbound, no workspace", injected_text(&start, &none));
@@ -197,6 +214,19 @@ fn builtin_rules_by_event_and_platform_inject_expected_text() {
         }
     }
     insta::assert_snapshot!(out);
+}
+
+#[test]
+fn claim_lost_with_long_names_stays_within_300_bytes() {
+    for (lang, long) in [(Lang::Zh, "很长的标题"), (Lang::En, "a long title ")] {
+        let mut facts = bound(lang);
+        facts.session.lost_claims = lost_claims();
+        let claim = &mut facts.session.lost_claims[0];
+        (claim.title, claim.by) = (long.repeat(30), long.repeat(30));
+        let decision = run(&event(&CLAUDE_CODE, EventKind::PromptSubmit, "x"), &facts);
+        let text = &decision.actions[0].content;
+        assert!(text.len() <= 300, "{} bytes: {text}", text.len());
+    }
 }
 
 #[test]

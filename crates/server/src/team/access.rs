@@ -36,6 +36,8 @@ fn needed_role(method: &Method, path: &str) -> Option<Role> {
         // A ticket is the credential, or the page checks the cookie itself, or a file contains nothing of the team.
         "/page/{project}/login" | "/page/{project}/" | "/page/{project}/{file}" => None,
         "/metrics" => Some(Role::Admin),
+        // A reader has no sessions to renew, and learns who works on what.
+        "/team/v1/{project}/beat" => Some(Role::Reader),
         // Each tool has its own role, and a reader may get a link and end a login.
         "/mcp" | "/login-link" | "/page/{project}/logout" => Some(Role::Reader),
         // The people of a project see who works on what; the rest is for admins.

@@ -449,3 +449,30 @@ fn focused_node_deleted_by_others_falls_back_to_its_parent() {
         assert_eq!(context["chain"].as_array().unwrap().len(), 2, "{name}: {context}");
     }
 }
+
+#[test]
+fn lost_claim_in_state_is_told_once_at_next_prompt() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "Issue tokens");
+    let agent = Agent::claude(&env, "one");
+    agent.start("startup");
+    env.ok(&["session", "bind", "--session", "one", "--workspace", &ws]);
+    agent.prompt("go");
+    let note = |session: &str| {
+        let path = env.home_store().join(format!("state/{session}.json"));
+        let mut state: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        state["lostClaims"] =
+            json!([{"node": node, "title": "Issue tokens", "by": "bob (laptop)", "taken": true}]);
+        std::fs::write(&path, state.to_string()).unwrap();
+    };
+    note("one");
+    assert!(!agent.send("Stop", "stop", json!({})).contains("no longer hold"));
+    let told = agent.prompt("go on");
+    assert!(told.contains(&format!("“Issue tokens” ({node}): bob (laptop) took it over")), "{told}");
+    assert!(!agent.prompt("go on").contains("no longer hold"), "told once");
+    // A session that has the node again is not told that it lost it.
+    note("one");
+    env.ok(&start(&node, "one"));
+    assert!(!agent.prompt("go on").contains("no longer hold"));
+}

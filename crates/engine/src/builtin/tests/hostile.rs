@@ -41,7 +41,12 @@ fn hostile_facts(lang: Lang) -> Facts {
         next: vec![NodeText { id: text(), title: text(), text: text() }],
     };
     Facts {
-        session: SessionFacts { id: text(), lost_workspace: Some(text()), ..SessionFacts::default() },
+        session: SessionFacts {
+            id: text(),
+            lost_workspace: Some(text()),
+            lost_claims: vec![LostClaimFacts { id: text(), title: text(), by: text(), is_taken: true }],
+            ..SessionFacts::default()
+        },
         workspace: Some(WorkspaceFacts {
             id: text(),
             name: text(),
@@ -142,6 +147,7 @@ fn builtin_rules_hostile_facts_are_escaped_in_every_text() {
     }
     let missing: Vec<_> = [
         "binding-lost",
+        "claim-lost",
         "session-info",
         "context-inject",
         "context-refresh",
