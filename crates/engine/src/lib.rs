@@ -23,7 +23,7 @@ pub use decide::{Rule, RuleTrace, Verdict, decide, is_already_told};
 pub use escape_tags::escape_tags;
 pub use facts::{
     AvailableFacts, AvailableWorkspace, ChildCounts, DeclaredFacts, DeclaredFile, DigestFacts, FactLine,
-    Facts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts, SessionFacts,
-    SummaryFacts, SurroundingsFacts, WorkspaceFacts,
+    Facts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts,
+    SessionFacts, SummaryFacts, SurroundingsFacts, WorkspaceFacts,
 };
 pub use render::{CONTEXT_RULES, fit_to_max_bytes, render};

@@ -96,7 +96,15 @@ impl PgStore {
         let now = clock(&heads);
         let lease_until = renewed.first().map_or(now + LEASE, |row| row.get("lease_until"));
         let (heads, presence) = (positions(&heads), self.present_sessions()?);
-        Ok(Beat { lease_until, lost, heads, now, presence, schema: crate::schema::VERSION, ..Beat::default() })
+        Ok(Beat {
+            lease_until,
+            lost,
+            heads,
+            now,
+            presence,
+            schema: crate::schema::VERSION,
+            ..Beat::default()
+        })
     }
 
     /// Returns when a token that was accepted expires, if it does.

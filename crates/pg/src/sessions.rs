@@ -1,8 +1,8 @@
 //! The bindings of the sessions that work on the server itself. A session belongs to the person who used it first.
 
-use postgres::Row;
 use tanmi_protocol::Present;
 use tanmi_workspace::error::Result;
+use tokio_postgres::Row;
 
 use crate::people::Caller;
 use crate::run::{LEASE, Leases, PERSON_MARK, RunError};

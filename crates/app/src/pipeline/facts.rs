@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use tanmi_base::{clock, paths, text};
 use tanmi_engine::{
     AvailableFacts, AvailableWorkspace, ChildCounts, ContextHash, CustomRule, DeclaredFacts, Facts,
-    InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts, SessionFacts, SkipReason,
-    SurroundingsFacts, WorkspaceFacts,
+    InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts,
+    SessionFacts, SkipReason, SurroundingsFacts, WorkspaceFacts,
 };
 use tanmi_event::{BuiltinRuleId, Event, EventKind, Source, StartSource};
 use tanmi_session::{Binding, LostClaim, SessionState};

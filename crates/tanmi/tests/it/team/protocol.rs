@@ -235,7 +235,11 @@ fn beat_tells_who_works_on_what_and_when_token_expires() {
     let beat = presence(&reader);
     let held = &beat["presence"][0];
     assert_eq!((&held["session"], &held["isLive"]), (&json!("bob-1"), &json!(false)), "{beat}");
-    assert_eq!(beat["presence"].as_array().unwrap().len(), 1, "a dead session that holds nothing is not told");
+    assert_eq!(
+        beat["presence"].as_array().unwrap().len(),
+        1,
+        "a dead session that holds nothing is not told"
+    );
     assert_eq!(beat["tokenExpiresAt"], 4_102_444_800_000_i64, "{beat}");
     // A person without a session holds a node until it is done.
     let mut take = run_body("start-002", &workspace, transition(&node, "reopen"));
