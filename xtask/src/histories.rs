@@ -4,7 +4,7 @@
 //! what the clients were told, what the database has and what readers of the feed saw.
 //! Invariant: the changes of each workspace have one order, in which every acknowledged command happened exactly once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -94,6 +94,8 @@ pub struct Env {
     pub counts: Counts,
     refusals: Mutex<BTreeMap<String, u64>>,
     lease_ends: Mutex<Vec<LeaseEnd>>,
+    /// Sessions that sent a command after their client left them.
+    woken: Mutex<BTreeSet<String>>,
     /// Violations that were noticed during the test.
     violations: Mutex<Vec<String>>,
 }
@@ -129,6 +131,11 @@ impl Env {
         let Ok(until) = printed.trim().parse::<i64>() else { return };
         let end = LeaseEnd { session: session.to_owned(), at: until - LAST_LEASE, until };
         self.lease_ends.lock().expect("no client panicked").push(end);
+    }
+
+    /// Notes a command of a session that its client left. It renews the lease, also if it is refused.
+    pub fn wake(&self, session: &str) {
+        self.woken.lock().expect("no client panicked").insert(session.to_owned());
     }
 
     fn summary(&self) -> String {
@@ -224,6 +231,7 @@ fn run_histories(options: &Options, cluster: Cluster, program: &Program) -> Vec<
         counts: Counts::default(),
         refusals: Mutex::default(),
         lease_ends: Mutex::default(),
+        woken: Mutex::default(),
         violations: Mutex::default(),
     };
     let (board, is_quiet) = (Mutex::new(Board::default()), AtomicBool::new(false));
@@ -261,6 +269,7 @@ fn run_histories(options: &Options, cluster: Cluster, program: &Program) -> Vec<
     evidence.database = tables::read_database(&cluster);
     evidence.snapshots = tables::fetch_snapshots(&evidence.database, env.proxies[0].port, &people[0].token);
     evidence.lease_ends = std::mem::take(&mut env.lease_ends.lock().expect("no client panicked"));
+    evidence.woken = std::mem::take(&mut env.woken.lock().expect("no client panicked"));
     let findings = check::check(&evidence);
     println!("{} s, {}", options.seconds, env.summary());
     println!(

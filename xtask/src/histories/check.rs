@@ -18,6 +18,8 @@ mod tests;
 pub struct Evidence {
     pub records: Vec<Record>,
     pub lease_ends: Vec<LeaseEnd>,
+    /// Sessions that sent a command after their client left them.
+    pub woken: BTreeSet<String>,
     pub database: Database,
     pub followers: Vec<FollowerView>,
     /// The documents of the workspaces that exist, fetched at the end.
@@ -50,7 +52,7 @@ pub fn check(evidence: &Evidence) -> Findings {
         .iter()
         .filter_map(|record| Some(Run { record, answer: evidence.database.answers.get(&record.key)? }))
         .collect();
-    let leases = Leases::of(runs.iter().copied().filter(|run| is_command(run)), &evidence.lease_ends);
+    let leases = Leases::of(runs.iter().copied().filter(|run| is_command(run)), evidence);
     for (stream, rows) in &evidence.database.streams {
         let own: Vec<Run> = runs.iter().copied().filter(|run| stream_of(run) == Some(stream)).collect();
         check_stream(stream, rows, &own, &leases, &mut findings);

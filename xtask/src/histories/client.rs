@@ -164,6 +164,9 @@ impl<'a> Client<'a> {
         let chosen = commands::choose(&mut self.rng, &area, &session, &self.claims, &self.sleeping);
         let expects = (self.rng.below(40) == 0).then_some(self.seen);
         let session = (self.rng.below(40) > 0 || chosen.claim.is_some()).then_some(chosen.session);
+        if let Some(session) = session.as_ref().filter(|session| **session != self.session()) {
+            self.env.wake(session);
+        }
         let id = chosen.claim.as_ref().map_or(id, |claim| claim.workspace.clone());
         let body = json!({
             "stream": id, "command": chosen.command,

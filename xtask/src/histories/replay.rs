@@ -16,7 +16,8 @@ use tanmi_workspace::store::{
     Access, ChangeFeed, FeedStart, InMemoryStore, Store, StoreEvent, WORKSPACE, Workspaces,
 };
 
-use super::record::{ChangeRow, Document, Documents, LeaseEnd, NodeRow, Record, apply_documents};
+use super::check::Evidence;
+use super::record::{ChangeRow, Document, Documents, NodeRow, Record, apply_documents};
 
 /// How long a session is alive after its last request.
 const LEASE: Millis = 10 * 60 * 1000;
@@ -54,29 +55,43 @@ impl Run<'_> {
 
 /// When the lease of each session changed, in order, and until when it was valid then.
 #[derive(Default)]
-pub struct Leases(BTreeMap<String, Vec<(Millis, Millis)>>);
+pub struct Leases {
+    changes: BTreeMap<String, Vec<(Millis, Millis)>>,
+    /// Sessions that a refused command may have revived, at a time that is not known.
+    woken: BTreeSet<String>,
+}
 
 impl Leases {
-    pub fn of<'a>(runs: impl Iterator<Item = Run<'a>>, ends: &[LeaseEnd]) -> Leases {
-        let mut leases = Leases::default();
+    pub fn of<'a>(runs: impl Iterator<Item = Run<'a>>, evidence: &Evidence) -> Leases {
+        let mut leases = Leases { woken: evidence.woken.clone(), ..Leases::default() };
         let renewals = runs.filter_map(|run| Some((run.session()?.to_owned(), run.now(), run.now() + LEASE)));
-        let ends = ends.iter().map(|end| (end.session.clone(), end.at, end.until));
+        let ends = evidence.lease_ends.iter().map(|end| (end.session.clone(), end.at, end.until));
         for (session, at, until) in renewals.chain(ends) {
-            leases.0.entry(session).or_default().push((at, until));
+            leases.changes.entry(session).or_default().push((at, until));
         }
-        leases.0.values_mut().for_each(|changes| changes.sort_unstable());
+        leases.changes.values_mut().for_each(|changes| changes.sort_unstable());
         leases
     }
 }
 
-/// The leases at one time.
-struct LeasesAt<'a>(&'a Leases, Millis);
+/// The leases at the time of a command that was carried out.
+struct LeasesAt<'a> {
+    leases: &'a Leases,
+    now: Millis,
+    /// Whether the command looks for the next node and passes over nodes whose holder is alive. Any other command would have
+    /// been refused.
+    looks_for_next: bool,
+    /// The holder from which it took the node over.
+    taken_from: Option<&'a str>,
+}
 
 impl LiveSessions for LeasesAt<'_> {
     fn is_live(&self, session: &str) -> bool {
-        let LeasesAt(leases, now) = self;
-        let last = leases.0.get(session).and_then(|changes| changes.iter().rfind(|(at, _)| at <= now));
-        session.starts_with('@') || last.is_some_and(|(_, until)| until > now)
+        let changes = self.leases.changes.get(session);
+        let last = changes.and_then(|changes| changes.iter().rfind(|(at, _)| *at <= self.now));
+        let is_revived =
+            || self.leases.woken.contains(session) && self.looks_for_next && self.taken_from != Some(session);
+        session.starts_with('@') || last.is_some_and(|(_, until)| *until > self.now) || is_revived()
     }
 }
 
@@ -116,7 +131,14 @@ impl<'a> Replay<'a> {
         self.check_claim(run, &command)?;
         let mut subscription = self.store.subscribe(&self.id, FeedStart::Now);
         let op = OpContext { now: run.now(), operator: Operator::Ai, auto_log: true, moves_focus: true };
-        let committed = self.store.run(&self.id, &command, &op, &LeasesAt(self.leases, run.now()));
+        let started = run.answer["outcome"]["started"]["node"]["id"].as_str();
+        let leases = LeasesAt {
+            leases: self.leases,
+            now: run.now(),
+            looks_for_next: matches!(command, Command::StartNext { .. }),
+            taken_from: started.and_then(|node| self.rows.get(node)?.holder.as_deref()),
+        };
+        let committed = self.store.run(&self.id, &command, &op, &leases);
         let committed = committed.map_err(|error| format!("refused by the model: {}", error.code()))?;
         let outcome = serde_json::to_value(&committed.outcome).expect("an outcome is JSON");
         let events = subscription.changes().map_err(|error| error.to_string())?;
