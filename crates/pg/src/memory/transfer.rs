@@ -31,7 +31,7 @@ pub struct ImportedLines {
 /// Returns every line in the order in which it was written. If the first changes are no longer known, returns the records
 /// with marks that state what is in force.
 pub(crate) fn lines(store: &PgStore, connection: &mut PooledConnection<'_>) -> Result<Vec<String>> {
-    let (mut lines, mut last) = (Vec::new(), 0);
+    let (mut lines, mut last) = (Vec::new(), 0_i64);
     loop {
         let page = connection.query(CHANGES, &[&store.project, &last])?;
         if last == 0 && page.first().is_none_or(|row| row.get::<_, i64>("seq") > 1) {

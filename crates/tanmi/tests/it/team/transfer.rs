@@ -51,7 +51,7 @@ fn fill(team: &Team) -> (String, String) {
     env.ok(&["node", "depend", &second, "--on", &task]);
     env.ok(&["log", "--node", &task, "first entry，第一条"]);
     env.ok(&["problem", "--node", &task, "The key is lost", "--next-step", "Find it"]);
-    env.ok(&["node", "transition", &task, "start"]);
+    env.ok(&["node", "transition", &task, "--action", "start"]);
     env.edit(&env.node_md(&workspace, &second), |text| {
         text.replacen("---\n", "---\nowner: 李雷\nticket: [1, 2]\n", 1)
     });
@@ -114,7 +114,7 @@ fn project_imported_and_exported_has_the_same_bytes() {
     assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
     assert_eq!(before, after);
     let opinion = team.env.json(&["memory", "list", "--type", "O", "--all"]);
-    let opinion = opinion["memories"][0]["id"].as_str().unwrap_or_else(|| panic!("{opinion}")).to_owned();
+    let opinion = opinion["results"][0]["id"].as_str().unwrap_or_else(|| panic!("{opinion}")).to_owned();
     assert_eq!(lines(&local, &[&opinion]), lines(&copy, &[]));
     assert!(lines(&copy, &[]).values().map(Vec::len).sum::<usize>() >= 8);
     // The program works in the copy as in the original.
