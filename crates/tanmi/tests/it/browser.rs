@@ -15,6 +15,7 @@ mod memory;
 mod node;
 mod now;
 mod palette;
+mod questions;
 mod tree;
 
 /// Opens the page by its link, in English, at the workspaces. Returns `None` if there is no browser.
@@ -35,6 +36,18 @@ fn open(server: &Server) -> Option<Browser> {
 
 fn hash(browser: &Browser, path: &str) {
     browser.js("location.hash = arguments[0]", json!([path]));
+}
+
+/// Returns the memory that the scripts and the document of the page use after a garbage collection, in MB.
+fn heap(browser: &Browser) -> f64 {
+    browser.cdp("HeapProfiler.collectGarbage", json!({}));
+    browser.cdp("Runtime.getHeapUsage", json!({}))["usedSize"].as_f64().unwrap_or_default() / 1e6
+}
+
+/// Sorts measured values and returns the one in the middle.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// The bits of modifier keys in a key event.
