@@ -1,8 +1,8 @@
 // Requests to the server and the change feed. Paths are relative, because the cookie is valid only below the path of
 // this page.
 
-/** @import { Api, Change, ErrorBody } from './api-types.js' */
-/** @import { Connection, RequestOptions } from './page-types.js' */
+/** @import { Change, ErrorBody } from './api-types.js' */
+/** @import { Connection, RequestOptions, Routes } from './page-types.js' */
 
 import { language, t } from './words.js';
 
@@ -26,6 +26,9 @@ export class ApiError extends Error {
 export function hasCode(error, code) {
   return error instanceof ApiError && error.code === code;
 }
+
+/** Returns whether the server answered with this HTTP status. @param {unknown} error @param {number} status */
+export const hasStatus = (error, status) => error instanceof ApiError && error.status === status;
 
 /** Returns the message of an error with its hint. @param {unknown} error */
 export function errorText(error) {
@@ -53,10 +56,10 @@ export function setSecretsQuestion(ask) {
 
 /**
  * Sends a request. If a text of a workspace contains a secret, the user decides whether it is masked.
- * @template {keyof Api} R
+ * @template {keyof Routes} R
  * @param {R} route
  * @param {RequestOptions<R>} options
- * @returns {Promise<Api[R]['response']>}
+ * @returns {Promise<Routes[R]['response']>}
  */
 export async function request(route, options) {
   const writesTexts = 'body' in options && route.includes(' /workspaces') && !/\/(masking|restore|move)$/.test(route);
@@ -72,11 +75,11 @@ export async function request(route, options) {
 
 /**
  * Sends a request. Parameters that are not in the path go to the query, except empty ones.
- * @template {keyof Api} R
+ * @template {keyof Routes} R
  * @param {R} route
  * @param {RequestOptions<R>} options
  * @param {'ask' | 'mask' | 'keep'} [secrets]
- * @returns {Promise<Api[R]['response']>}
+ * @returns {Promise<Routes[R]['response']>}
  */
 async function send(route, options, secrets) {
   const { params, body, version } = /** @type {{ params?: Record<string, any>, body?: object, version?: string }} */ (options);

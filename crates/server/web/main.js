@@ -11,15 +11,17 @@ import { memoryView } from './memory.js';
 import { nowView } from './now.js';
 import { rulesView } from './rules.js';
 import { sessionsView } from './sessions.js';
+import { teamView } from './team.js';
 import { undoLast } from './undo.js';
 import { t, language, setLanguage } from './words.js';
 import { workView } from './work.js';
 
-const VIEWS = { now: nowView, work: workView, sessions: sessionsView, ledger: ledgerView, memory: memoryView, rules: rulesView };
+const VIEWS = { now: nowView, work: workView, sessions: sessionsView, ledger: ledgerView, memory: memoryView, rules: rulesView, team: teamView };
 const THEMES = /** @type {const} */ (['auto', 'light', 'dark']);
 /** Whether the page is that of a team. Its server has no rules and no ledger: they belong to the machines of people. */
 const IS_TEAM = 'team' in document.documentElement.dataset;
-const NAMES = /** @type {(keyof typeof VIEWS)[]} */ (Object.keys(VIEWS)).filter((name) => !IS_TEAM || !['ledger', 'rules'].includes(name));
+const HIDDEN = IS_TEAM ? ['ledger', 'rules'] : ['team'];
+const NAMES = /** @type {(keyof typeof VIEWS)[]} */ (Object.keys(VIEWS)).filter((name) => !HIDDEN.includes(name));
 
 /** @type {{ name: keyof typeof VIEWS, view: View } | null} */
 let shown = null;
@@ -107,6 +109,8 @@ function renderHeader() {
     }, t('language')),
     IS_TEAM && h('button', { class: 'small quiet', id: 'logout', onclick: logOut }, t('logOut')));
   renderConnection();
+  // In a narrow window the navigation scrolls.
+  byId('top').querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
 }
 
 /** Ends the login of this browser. Without it, the page only says how to log in again. */

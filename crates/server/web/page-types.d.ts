@@ -2,9 +2,13 @@
 
 import type { Api, Change } from './api-types.js';
 import type { Choice } from './palette.js';
+import type { TeamApi } from './team-types.js';
+
+/** All operations that the page uses. */
+export interface Routes extends Api, TeamApi {}
 
 /** What a request needs besides its route. TypeScript would accept any fields for an empty object type. */
-export type RequestOptions<R extends keyof Api> = Omit<Api[R], 'response'> & { params?: Api[R] extends { params: infer P } ? P : never };
+export type RequestOptions<R extends keyof Routes> = Omit<Routes[R], 'response'> & { params?: Routes[R] extends { params: infer P } ? P : never };
 
 /** The connection to the change feed. `closed`: the server no longer accepts this page. */
 export type Connection = 'on' | 'off' | 'closed';

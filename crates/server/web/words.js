@@ -5,9 +5,11 @@
 /** @typedef {'zh' | 'en'} Language */
 
 import { NOW_WORDS } from './words-now.js';
+import { TEAM_WORDS } from './words-team.js';
 
 const WORDS = {
   ...NOW_WORDS,
+  ...TEAM_WORDS,
   // Navigation and header
   work: ['工作区', 'Workspaces'], sessions: ['会话', 'Sessions'], ledger: ['账本', 'Ledger'], memory: ['记忆', 'Memory'],
   rules: ['规则', 'Rules'], skip: ['跳到内容', 'Skip to content'],

@@ -41,6 +41,8 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/node-edit.js", SCRIPT, include_str!("../../web/node-edit.js")),
     ("/node-log.js", SCRIPT, include_str!("../../web/node-log.js")),
     ("/palette.js", SCRIPT, include_str!("../../web/palette.js")),
+    ("/team.js", SCRIPT, include_str!("../../web/team.js")),
+    ("/words-team.js", SCRIPT, include_str!("../../web/words-team.js")),
     ("/time.js", SCRIPT, include_str!("../../web/time.js")),
     ("/transitions.js", SCRIPT, include_str!("../../web/transitions.js")),
     ("/tree-moves.js", SCRIPT, include_str!("../../web/tree-moves.js")),

@@ -16,6 +16,7 @@ mod node;
 mod now;
 mod palette;
 mod questions;
+mod team;
 mod tree;
 
 /// Opens the page by its link, in English, at the workspaces. Returns `None` if there is no browser.
