@@ -608,6 +608,9 @@ impl From<tanmi_session::Error> for Error {
                 format!("为空或超过 {limit} 字节"),
                 format!("empty or longer than {limit} bytes"),
             ),
+            tanmi_session::Error::Refused { reason } => {
+                tanmi_workspace::Error::Invalid { field: "sessionId", reason }
+            }
         })
     }
 }

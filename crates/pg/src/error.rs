@@ -29,6 +29,9 @@ pub enum DatabaseError {
     /// Another transaction was in the way. The same call can succeed at once.
     #[error("another transaction changed the same rows; retry")]
     Conflict,
+    /// A text has the only character of UTF-8 that the database does not store.
+    #[error("texts must not contain the character NUL (U+0000)")]
+    Nul,
     #[error(transparent)]
     Trouble(#[from] DatabaseTrouble),
 }
@@ -47,6 +50,7 @@ impl DatabaseError {
             DatabaseError::Conflict => {
                 lang.pick(String::from("另一个事务修改了相同的行；请重试"), self.to_string())
             }
+            DatabaseError::Nul => lang.pick(String::from("文字不能包含字符 NUL（U+0000）"), self.to_string()),
             DatabaseError::Trouble(trouble) => trouble.text().pick(lang).to_owned(),
         }
     }
@@ -56,6 +60,9 @@ impl From<CallError> for DatabaseError {
     fn from(error: CallError) -> DatabaseError {
         match error {
             CallError::Driver(error) if is_conflict(&error) => DatabaseError::Conflict,
+            CallError::Driver(error) if error.code() == Some(&SqlState::CHARACTER_NOT_IN_REPERTOIRE) => {
+                DatabaseError::Nul
+            }
             CallError::Driver(error) => DatabaseTrouble::of_driver(&error).into(),
             CallError::TimedOut => DatabaseTrouble::Away.into(),
         }
@@ -67,6 +74,11 @@ impl From<DatabaseError> for Error {
         match error {
             // The caller retries it.
             DatabaseError::Conflict => conflict(),
+            DatabaseError::Nul => Error::invalid(
+                "text",
+                String::from("不能包含字符 NUL（U+0000）"),
+                String::from("must not contain the character NUL (U+0000)"),
+            ),
             DatabaseError::Trouble(trouble) => trouble.into(),
             other => {
                 let text = Bilingual::new(other.message(Lang::Zh), other.message(Lang::En));

@@ -1,7 +1,8 @@
 //! `tanmi serve --database`: the server of a team over PostgreSQL. It keeps nothing of its own, so any number of them
 //! can serve one database.
 //!
-//! [`access`] finds the caller and checks the role, [`admin`] administers people and tokens, [`protocol`] is what the machines of the team use, [`heads`] wakes
+//! [`routes`] is the table of routes, [`access`] finds the caller and checks the role, [`admin`] administers people
+//! and tokens, [`protocol`] is what the machines of the team use, [`heads`] wakes
 //! readers of the feed, [`interfaces`] are the HTTP API and MCP over the database ([`stores`]), [`login`] is the page,
 //! [`refusal`] is every answer other than success, [`observe`] writes the log and the metrics. All work with the database
 //! runs on blocking threads.
@@ -15,7 +16,6 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
-use axum::routing::{any, get, post};
 use serde_json::json;
 use tanmi_app::Env;
 use tanmi_base::{clock, fs};
@@ -40,6 +40,7 @@ mod metrics;
 mod observe;
 mod protocol;
 mod refusal;
+mod routes;
 mod stores;
 
 use access::CallerCache;
@@ -218,38 +219,18 @@ fn reload_on_hangup(_: Arc<TlsPair>, _: Arc<Log>) -> io::Result<()> {
 }
 
 fn router(state: &Arc<TeamState>) -> Router {
-    let project = Router::new()
-        .route("/run", post(protocol::run))
-        .route("/feed", get(protocol::feed))
-        .route("/snapshot", get(protocol::snapshot))
-        .route("/member", get(protocol::member))
-        .route("/beat", post(protocol::beat))
-        .route("/request/{key}", get(protocol::request))
-        .with_state(Arc::clone(state));
+    let own = routes::TABLE.iter().fold(Router::new(), |router, route| {
+        let handler = || (route.handler)().with_state(Arc::clone(state));
+        let router = router.route(route.path, handler());
+        match route.is_for_page() {
+            true => router.route(&format!("{}{}", routes::PAGE, route.path), handler()),
+            false => router,
+        }
+    });
     let api = interfaces::api_router(state);
-    let page = Router::new()
-        .route("/", get(login::index))
-        .route("/login", get(login::redeem))
-        .route("/logout", post(login::log_out))
-        .route("/{file}", get(login::file))
-        .with_state(Arc::clone(state));
-    let server = Router::new()
-        .route("/", get(login::front))
-        .route("/login-link", post(login::create_link))
-        .route("/mcp", any(interfaces::mcp))
-        .route("/healthz", get(health::is_running))
-        .route("/readyz", get(health::is_ready))
-        .route("/metrics", get(metrics::metrics))
-        .with_state(Arc::clone(state));
-    Router::new()
-        .nest("/team/v1/{project}", project)
-        .nest("/api/v1", api.clone())
+    own.nest("/api/v1", api.clone())
         // The page uses the API below its own path, because the browser sends the cookie only to that path.
         .nest("/page/{project}/api/v1", api)
-        .nest("/page/{project}/", page)
-        .nest("/api/v1/team", admin::router(state))
-        .nest("/page/{project}/api/v1/team", admin::router(state))
-        .merge(server)
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))

@@ -27,6 +27,9 @@ pub enum Error {
     /// Clients choose their session ids, so any text is valid unless it is empty or too long.
     #[error("the session id is empty or longer than {0} bytes")]
     BadSession(usize),
+    /// The store does not take the session, for example because it belongs to another person.
+    #[error("{}", reason.en)]
+    Refused { reason: tanmi_base::Bilingual },
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;

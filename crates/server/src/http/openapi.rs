@@ -7,8 +7,12 @@ use super::routes::{self, Route, RouteAction};
 use crate::tools::{self, Param};
 
 pub fn describe() -> Value {
+    describe_routes(routes::all())
+}
+
+pub fn describe_routes(routes: impl IntoIterator<Item = Route>) -> Value {
     let mut paths = Map::new();
-    for route in routes::all() {
+    for route in routes {
         let path = paths.entry(format!("/api/v1{}", route.path)).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = operation(&route);
     }

@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::extract::{FromRequestParts, MatchedPath, Path, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, Request as HttpRequest, header};
+use axum::http::{HeaderMap, Request as HttpRequest, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use serde_json::json;
 use tanmi_base::{Lang, clock, hash};
-use tanmi_pg::{Access, AuditEvent, AuditKind, Caller, Role};
+use tanmi_pg::{Access, AuditEvent, AuditKind, Caller};
 
 use super::log::LogLevel;
 use super::refusal::Refusal;
+use super::routes::needed_role;
 use super::{TeamState, block};
 use crate::http::accepted_language;
 use crate::http::connections::Connection;
@@ -28,28 +29,13 @@ const MAX_REMEMBERED: usize = 10_000;
 /// The cookie of a browser. All servers of a team accept it, so its name does not depend on the port.
 pub const COOKIE_NAME: &str = "tanmi-team";
 
-/// Returns the role that a route needs; `None` if it is open to all. Other routes need the role of a reader to read, and
-/// that of a member to write.
-fn needed_role(method: &Method, path: &str) -> Option<Role> {
-    match path {
-        "/" | "/healthz" | "/readyz" => None,
-        // A ticket is the credential, or the page checks the cookie itself, or a file contains nothing of the team.
-        "/page/{project}/login" | "/page/{project}/" | "/page/{project}/{file}" => None,
-        "/metrics" => Some(Role::Admin),
-        // A reader has no sessions to renew, and learns who works on what.
-        "/team/v1/{project}/beat" => Some(Role::Reader),
-        // Each tool has its own role, and a reader may get a link and end a login.
-        "/mcp" | "/login-link" | "/page/{project}/logout" => Some(Role::Reader),
-        // The people of a project see who works on what; the rest is for admins.
-        _ if path.ends_with("/api/v1/team/presence") => Some(Role::Reader),
-        _ if path.contains("/api/v1/team/") => Some(Role::Admin),
-        _ if matches!(*method, Method::GET | Method::HEAD) => Some(Role::Reader),
-        _ => Some(Role::Member),
-    }
-}
-
 /// Finds the caller of a request, and refuses what the role of the caller does not allow.
 pub async fn authorize(State(state): State<Arc<TeamState>>, http: HttpRequest<Body>, next: Next) -> Response {
+    // No name contains this character, and the database does not take it.
+    if http.uri().path_and_query().is_some_and(|path| path.as_str().contains("%00")) {
+        let reason = String::from("must not contain the character NUL (%00)");
+        return Refusal::invalid("path", reason).respond(accepted_language(http.headers()));
+    }
     // A path without a route is answered with an error.
     let route = http.extensions().get::<MatchedPath>().cloned();
     let Some(role) = route.and_then(|route| needed_role(http.method(), route.as_str())) else {
@@ -83,9 +69,10 @@ impl CallerCache {
         known.get(key).filter(|(_, at)| at.elapsed() < REMEMBERED_FOR).map(|(caller, _)| caller.clone())
     }
 
-    /// Returns whether the credential was valid at any time since it was last forgotten.
-    fn was_valid(&self, key: &(String, String)) -> bool {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).contains_key(key)
+    /// Returns whether a credential was valid before, in any project.
+    fn was_valid(&self, digest: &str) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.keys().any(|(_, other)| other == digest)
     }
 
     fn remember(&self, key: (String, String), caller: Caller) {
@@ -242,7 +229,7 @@ async fn look_up(
 ) -> Result<Caller, Refusal> {
     // People behind one address share its failures. A credential that was valid before is looked up nevertheless.
     let blocked = address.and_then(|address| state.failed_logins.blocked_for(address, Instant::now()));
-    if let Some(seconds) = blocked.filter(|_| !state.callers.was_valid(key)) {
+    if let Some(seconds) = blocked.filter(|_| !state.callers.was_valid(&key.1)) {
         return Err(Refusal::TooManyLogins { seconds });
     }
     let pool = Arc::clone(&state.pool);

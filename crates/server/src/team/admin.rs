@@ -4,10 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
-use axum::routing::{delete, get, post, put};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tanmi_base::{Millis, clock};
@@ -26,20 +24,6 @@ const MAX_ENTRIES: u64 = 1000;
 const DEFAULT_ENTRIES: u64 = 100;
 /// How long a rotated token stays valid if the request does not say.
 const OVERLAP: Millis = 24 * 60 * 60 * 1000;
-
-pub fn router(state: &Arc<TeamState>) -> Router {
-    Router::new()
-        .route("/people", get(list_people).post(add_person))
-        .route("/people/{name}/disable", post(disable_person))
-        .route("/members/{name}", put(set_member))
-        .route("/tokens", get(list_tokens).post(create_token))
-        .route("/tokens/{id}", delete(revoke_token))
-        .route("/tokens/{id}/rotate", post(rotate_token))
-        .route("/audit", get(list_audit))
-        .route("/projects", get(list_projects))
-        .route("/presence", get(list_presence))
-        .with_state(Arc::clone(state))
-}
 
 type Shared = State<Arc<TeamState>>;
 type Names = Path<BTreeMap<String, String>>;
@@ -93,7 +77,7 @@ fn duration(field: &'static str, text: &str, least: Millis) -> Result<Millis, Re
     time.ok_or_else(|| Refusal::invalid(field, String::from("must be a time such as 90d, 12h or 30m")))
 }
 
-async fn list_people(State(state): Shared, request: Request, RawQuery(query): RawQuery) -> Response {
+pub async fn list_people(State(state): Shared, request: Request, RawQuery(query): RawQuery) -> Response {
     let outcome = async {
         let query = query_of(query.as_deref(), &["role"])?;
         let limit = limit_of(&query)?;
@@ -117,7 +101,7 @@ struct PersonBody {
 }
 
 /// Makes a person a member of the project, and adds the person to the team if the name is new.
-async fn add_person(State(state): Shared, request: Request, body: Body) -> Response {
+pub async fn add_person(State(state): Shared, request: Request, body: Body) -> Response {
     let outcome = async {
         let PersonBody { name, role } = read(parse(body)?)?;
         check_name("name", &name)?;
@@ -136,7 +120,7 @@ async fn add_person(State(state): Shared, request: Request, body: Body) -> Respo
     answer(&request, outcome)
 }
 
-async fn disable_person(State(state): Shared, request: Request, names: Names) -> Response {
+pub async fn disable_person(State(state): Shared, request: Request, names: Names) -> Response {
     let name = named(&names, "name");
     let outcome = async {
         let given = name.clone();
@@ -154,7 +138,7 @@ struct RoleBody {
 }
 
 /// Sets the role of a person in the project; `none` removes the person from it.
-async fn set_member(State(state): Shared, request: Request, names: Names, body: Body) -> Response {
+pub async fn set_member(State(state): Shared, request: Request, names: Names, body: Body) -> Response {
     let name = named(&names, "name");
     let outcome = async {
         let RoleBody { role } = read(parse(body)?)?;
@@ -167,7 +151,7 @@ async fn set_member(State(state): Shared, request: Request, names: Names, body: 
     answer(&request, outcome)
 }
 
-async fn list_tokens(State(state): Shared, request: Request, RawQuery(query): RawQuery) -> Response {
+pub async fn list_tokens(State(state): Shared, request: Request, RawQuery(query): RawQuery) -> Response {
     let outcome = async {
         let query = query_of(query.as_deref(), &["person", "valid"])?;
         let limit = limit_of(&query)?;
@@ -194,7 +178,7 @@ struct TokenBody {
 }
 
 /// Creates a token that is valid only in this project.
-async fn create_token(State(state): Shared, request: Request, body: Body) -> Response {
+pub async fn create_token(State(state): Shared, request: Request, body: Body) -> Response {
     let outcome = async {
         let TokenBody { person, role, name, expires } = read(parse(body)?)?;
         if !name.is_empty() {
@@ -211,7 +195,7 @@ async fn create_token(State(state): Shared, request: Request, body: Body) -> Res
     answer(&request, outcome)
 }
 
-async fn revoke_token(State(state): Shared, request: Request, names: Names) -> Response {
+pub async fn revoke_token(State(state): Shared, request: Request, names: Names) -> Response {
     let id = named(&names, "id");
     let outcome = async {
         let given = id.clone();
@@ -227,7 +211,7 @@ struct RotateBody {
     overlap: Option<String>,
 }
 
-async fn rotate_token(State(state): Shared, request: Request, names: Names, body: Body) -> Response {
+pub async fn rotate_token(State(state): Shared, request: Request, names: Names, body: Body) -> Response {
     let id = named(&names, "id");
     let outcome = async {
         let is_empty = body.as_ref().is_ok_and(|bytes| bytes.is_empty());
@@ -240,7 +224,7 @@ async fn rotate_token(State(state): Shared, request: Request, names: Names, body
     answer(&request, outcome)
 }
 
-async fn list_audit(State(state): Shared, request: Request, RawQuery(query): RawQuery) -> Response {
+pub async fn list_audit(State(state): Shared, request: Request, RawQuery(query): RawQuery) -> Response {
     let outcome = async {
         let query = query_of(query.as_deref(), &["person", "what", "before"])?;
         let limit = limit_of(&query)?;
@@ -260,7 +244,7 @@ async fn list_audit(State(state): Shared, request: Request, RawQuery(query): Raw
 }
 
 /// Returns the projects in which the token is valid.
-async fn list_projects(State(state): Shared, request: Request, RawQuery(query): RawQuery) -> Response {
+pub async fn list_projects(State(state): Shared, request: Request, RawQuery(query): RawQuery) -> Response {
     let outcome = async {
         let limit = limit_of(&query_of(query.as_deref(), &[])?)?;
         let found = administer(&state, &request, move |people| people.projects(None, limit + 1)).await?;
@@ -271,7 +255,7 @@ async fn list_projects(State(state): Shared, request: Request, RawQuery(query): 
 }
 
 /// Returns who holds which node.
-async fn list_presence(State(state): Shared, request: Request, RawQuery(query): RawQuery) -> Response {
+pub async fn list_presence(State(state): Shared, request: Request, RawQuery(query): RawQuery) -> Response {
     let outcome = async {
         let query = query_of(query.as_deref(), &["person"])?;
         let limit = limit_of(&query)?;

@@ -8,7 +8,6 @@ use axum::extract::State;
 use axum::http::{Request as HttpRequest, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tanmi_app::{App, Env};
@@ -18,8 +17,9 @@ use tanmi_pg::Role;
 use tanmi_workspace::model::Operator;
 
 use super::access::Request;
-use super::{MAX_BODY, TeamState, block, changes, stores};
-use crate::http::{ServerState, api, routes};
+use super::{MAX_BODY, TeamState, block, stores};
+use crate::http::routes::{self, Route};
+use crate::http::{ServerState, api};
 use crate::mcp::Server;
 
 /// What the API offers for a team. Rules, events and the ledger belong to the machine of a person.
@@ -28,11 +28,13 @@ const PATHS: &[&str] =
 
 /// Returns the routes of the API. A request names its project in the query, unless its person has only one.
 pub fn api_router(state: &Arc<TeamState>) -> Router {
+    let router = api::router_of(offered_routes());
+    router.layer(axum::middleware::from_fn_with_state(Arc::clone(state), enter))
+}
+
+pub fn offered_routes() -> impl Iterator<Item = Route> {
     let is_offered = |path: &str| PATHS.iter().any(|offered| path.starts_with(offered));
-    let router = api::router_of(routes::all().into_iter().filter(|route| is_offered(route.path)));
-    router
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(state), enter))
-        .route("/changes", get(changes::changes).with_state(Arc::clone(state)))
+    routes::all().into_iter().filter(move |route| is_offered(route.path))
 }
 
 /// Puts the services of the project into the request.

@@ -323,7 +323,7 @@ impl TeamBindings {
     fn set(&self, session: &str, binding: Option<&Binding>) -> tanmi_session::Result<()> {
         let text = binding.map(serde_json::to_string).transpose().map_err(|error| failed(&error))?;
         let outcome = self.store.set_binding(&self.caller, session, MACHINE, text.as_deref());
-        outcome.map_err(|error| failed(&refused(error)))
+        outcome.map_err(|error| session_error(refused(error)))
     }
 }
 
@@ -334,14 +334,25 @@ fn failed(error: &dyn std::fmt::Display) -> tanmi_session::Error {
     }
 }
 
+fn session_error(error: Error) -> tanmi_session::Error {
+    match error {
+        Error::Invalid { reason, .. } => tanmi_session::Error::Refused { reason },
+        Error::Unavailable { place, cause: UnavailableCause::Io(source) } => {
+            tanmi_session::Error::Io { place, source }
+        }
+        Error::Unavailable { place, cause: UnavailableCause::Busy } => tanmi_session::Error::Busy { place },
+        other => failed(&other),
+    }
+}
+
 impl Bindings for TeamBindings {
     fn find(&self, session: &str) -> tanmi_session::Result<Option<Binding>> {
-        let text = self.store.binding(session).map_err(|error| failed(&error))?;
+        let text = self.store.binding(session).map_err(session_error)?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
     fn all(&self) -> tanmi_session::Result<Vec<(String, Binding)>> {
-        let all = self.store.bindings().map_err(|error| failed(&error))?;
+        let all = self.store.bindings().map_err(session_error)?;
         let parsed = |(session, text): (String, String)| Some((session, serde_json::from_str(&text).ok()?));
         Ok(all.into_iter().filter_map(parsed).collect())
     }

@@ -13,6 +13,7 @@ pub mod machines;
 mod operations;
 mod page;
 mod protocol;
+mod routes;
 mod secrecy;
 mod tls;
 mod transfer;
