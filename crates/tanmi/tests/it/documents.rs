@@ -342,6 +342,7 @@ documents! {
     readme_zh_commands_run: "README.zh-CN.md",
     benchmarks_commands_run: "docs/benchmarks.md",
     contributing_commands_run: "CONTRIBUTING.md",
+    team_commands_run: "docs/team.md",
     guide_commands_run: "docs/guide.md",
     guide_zh_commands_run: "docs/guide.zh-CN.md",
     context_commands_run: "docs/context.md",
