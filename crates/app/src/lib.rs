@@ -19,6 +19,7 @@ pub mod declared;
 pub mod doctor;
 pub mod error;
 pub mod events;
+pub mod follow;
 mod import;
 pub mod language;
 pub mod ledger;

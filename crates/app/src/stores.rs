@@ -52,7 +52,7 @@ pub trait Project: Send + Sync {
         self.folder()
     }
     /// Returns the connection to the server and the replica, if a team server keeps the project.
-    fn team(&self) -> Option<&TeamWorkspaces> {
+    fn team(&self) -> Option<&Arc<TeamWorkspaces>> {
         None
     }
     /// Fails if the stores of the project cannot be used: it was moved, replaced or deleted since the first call, or it
@@ -216,7 +216,7 @@ impl Project for JoinedProject {
         &self.checkout
     }
 
-    fn team(&self) -> Option<&TeamWorkspaces> {
+    fn team(&self) -> Option<&Arc<TeamWorkspaces>> {
         Some(&self.workspaces)
     }
 

@@ -190,7 +190,7 @@ impl TeamService {
     }
 
     /// Returns the replica of this project. Fails if it has not joined a team.
-    fn team(&self) -> Result<&TeamWorkspaces> {
+    fn team(&self) -> Result<&Arc<TeamWorkspaces>> {
         self.core.project.check()?;
         self.core
             .project

@@ -2,9 +2,11 @@
 //! a command whose answer was lost has the same key when it is repeated.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
 use tanmi_base::{Millis, id};
+use tanmi_protocol::Beat;
 
 use crate::client::{Client, ClientError, LostOutcome};
 use crate::state::{ReplicaState, StateFile, digest_of};
@@ -53,6 +55,13 @@ impl Connection {
     /// Makes the next call try to connect, also after a failed one.
     pub fn end_pause(&self) {
         self.state.update(|state| state.failed_at = None);
+    }
+
+    /// Asks the server for a sign of life, also after a failed connect.
+    pub fn probe(&self, deadline: Duration) -> Result<Beat, ClientError> {
+        let outcome = self.client.probe(deadline);
+        self.note_outcome(&outcome, |_| {});
+        outcome
     }
 
     /// Reads from the server.

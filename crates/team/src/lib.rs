@@ -3,16 +3,22 @@
 //!
 //! Hooks use only [`Membership`] and the replica. No function that a hook calls opens a connection.
 
+mod claims;
 mod client;
 mod connection;
+mod follower;
 mod login;
 mod membership;
+mod presence;
 mod state;
 mod workspaces;
 
 pub use client::{Client, ClientError, LostOutcome};
 pub use connection::Connection;
+pub use follower::{Duties, Follower};
 pub use login::{LoginError, request_link};
 pub use membership::{Member, Membership, find_member, replicas};
+pub use presence::Presence;
 pub use state::ReplicaState;
+pub use tanmi_protocol::Present;
 pub use workspaces::{Synced, TeamWorkspaces};

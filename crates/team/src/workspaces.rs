@@ -2,13 +2,15 @@
 //! returns. Reads come from the replica.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tanmi_base::{Millis, fs};
+use tanmi_platform::CLIENTS;
 use tanmi_protocol::{
     Document, FeedPage, MEMORY, Positions, ProjectAnswer, ProjectCommand, ProjectRequest, RunRequest,
 };
+use tanmi_session::States;
 use tanmi_workspace::command::{Command, Committed, LiveSessions, Outcome};
 use tanmi_workspace::context::{Context, ContextLimits};
 use tanmi_workspace::error::{Error, Result};
@@ -23,6 +25,7 @@ use tanmi_workspace::store::{
 
 use crate::client::ClientError;
 use crate::connection::Connection;
+use crate::presence::Presence;
 
 /// The workspaces of a project that a team server keeps.
 pub struct TeamWorkspaces {
@@ -47,12 +50,15 @@ pub struct Synced {
     pub removed: usize,
 }
 
-/// Holders are live until the server says otherwise: the leases of sessions are kept there.
-struct AllLive;
+/// The sessions as the server last told.
+struct ToldSessions {
+    presence: Presence,
+    now: Millis,
+}
 
-impl LiveSessions for AllLive {
-    fn is_live(&self, _: &str) -> bool {
-        true
+impl LiveSessions for ToldSessions {
+    fn is_live(&self, session: &str) -> bool {
+        self.presence.is_live(session, self.now)
     }
 }
 
@@ -195,6 +201,17 @@ impl TeamWorkspaces {
         self.replica.replace_documents(id, seq, &texts, (self.clock)())
     }
 
+    /// Returns this machine as others see it: with the client of the session, if a hook named it.
+    fn machine_of(&self, session: Option<&str>) -> String {
+        let home = self.folder.parent().and_then(Path::parent);
+        let platform = home.zip(session).map(|(home, session)| States::new(home).read(session).platform);
+        let platform = platform.and_then(|platform| CLIENTS.find_platform(&platform));
+        match platform.and_then(|platform| CLIENTS.find(platform)) {
+            Some(client) => format!("{} · {}", self.machine, client.name),
+            None => self.machine.clone(),
+        }
+    }
+
     fn change_list(&self, command: &ProjectCommand, operator: Operator) -> Result<ProjectAnswer> {
         let with_key = |key| ProjectRequest { key, command: command.clone(), operator };
         let answer = self.connection.command(with_key, |client, request| client.run_project(request));
@@ -281,7 +298,7 @@ impl Workspaces for TeamWorkspaces {
             command: command.clone(),
             operator: op.operator,
             session: session.clone(),
-            machine: self.machine.clone(),
+            machine: self.machine_of(session.as_deref()),
             fence,
             expects: None,
         };
@@ -367,7 +384,12 @@ impl Workspaces for TeamWorkspaces {
         _: &dyn LiveSessions,
         now: Millis,
     ) -> Result<NextNodes> {
-        self.replica.next(id, limit, claimant, &AllLive, now)
+        let told = ToldSessions { presence: Presence::read(&self.folder), now };
+        let mut found = self.replica.next(id, limit, claimant, &told, now)?;
+        for node in &mut found.blocked {
+            node.holder_name = node.holder.as_deref().and_then(|holder| told.presence.name(holder));
+        }
+        Ok(found)
     }
 
     fn branches(&self, id: &WorkspaceId, now: Millis) -> Result<HashMap<NodeId, BranchCounts>> {

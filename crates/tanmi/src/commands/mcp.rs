@@ -22,6 +22,9 @@ pub fn run(env: Env) -> ExitCode {
         out::note(&warning.message(lang));
     }
     app.sessions.import_old_bindings();
+    if let Err(error) = tanmi_app::follow::start(&app) {
+        out::note(&format!("mcp: {error}"));
+    }
     match tanmi_server::mcp::run(app) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -25,6 +25,9 @@ pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
     let outcome = match InstanceLock::acquire(&env.home, clock::now()) {
         Err(error) => Err(format!("{}: {error}", env.home.join("serve.lock").display())),
         Ok(AcquireOutcome::Acquired(instance)) => {
+            if let Err(error) = tanmi_app::follow::start(&app) {
+                out::note(&error.to_string());
+            }
             let on_ready = |server: RunningServer<'_>| announce(&home, &server, args, json, lang);
             http::run(env, args.port.unwrap_or(0), instance, on_ready)
                 .map_err(|error| failure_reason(args.port, &error, lang))

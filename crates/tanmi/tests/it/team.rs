@@ -9,6 +9,7 @@ use crate::serve::{Response, Server};
 mod admin;
 mod errors;
 mod interfaces;
+mod live;
 pub mod machines;
 mod operations;
 mod page;

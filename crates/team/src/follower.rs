@@ -1,0 +1,190 @@
+//! Keeps the replica of a joined project up to date while a server process lives: one thread, which waits for changes of the
+//! server, renews the leases of sessions, and delivers writes that wait.
+//!
+//! One process of the machine follows a project at a time, by a file lock; another takes over when it exits. The thread owns
+//! no state that matters: it ends with its process at any moment, as after a kill.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tanmi_base::lock::Lock;
+use tanmi_base::{Millis, id};
+use tanmi_protocol::{FeedPage, MEMORY, Positions};
+use tanmi_workspace::error::{Error, Result};
+use tanmi_workspace::model::WorkspaceId;
+
+use crate::claims::HeldNodes;
+use crate::membership::Membership;
+use crate::presence::Presence;
+use crate::workspaces::TeamWorkspaces;
+
+/// How long the server waits for a change, in seconds.
+const WAIT: u64 = 25;
+/// How often leases are renewed. A lease lasts five times as long.
+const BEAT_EVERY: Duration = Duration::from_secs(120);
+/// How soon the presence is asked for again after a change.
+const BEAT_AFTER_CHANGE: Duration = Duration::from_secs(5);
+/// How often a process looks whether the one that follows has exited.
+const TAKE_OVER_EVERY: Duration = Duration::from_secs(2);
+/// The longest pause after errors.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+
+/// What a follower does for the program.
+pub trait Duties: Send {
+    /// Returns the sessions whose leases this process renews.
+    fn sessions(&self) -> Vec<String>;
+    /// Brings the shared memory to the state of the server.
+    fn sync_memory(&self) -> Result<()>;
+    /// Delivers the writes that wait for the server, which can be reached.
+    fn deliver(&self);
+}
+
+/// The thread that follows a project.
+pub struct Follower<D> {
+    workspaces: Arc<TeamWorkspaces>,
+    duties: D,
+    home: PathBuf,
+    replica: PathBuf,
+    clock: fn() -> Millis,
+    held: HeldNodes,
+    /// Held by the process that follows.
+    lock: Option<Lock>,
+    beat_at: Option<Instant>,
+    /// Whether a change may have moved a claim since the last beat.
+    has_changed: bool,
+    /// The last change of the memory that was synchronised.
+    memory: Option<i64>,
+}
+
+impl<D: Duties> Follower<D> {
+    /// `home` is the home store, `replica` the folder of the replica.
+    pub fn new(
+        workspaces: Arc<TeamWorkspaces>,
+        duties: D,
+        home: PathBuf,
+        replica: PathBuf,
+        clock: fn() -> Millis,
+    ) -> Follower<D> {
+        let held = HeldNodes::new(&home, &replica);
+        Follower {
+            workspaces,
+            duties,
+            home,
+            replica,
+            clock,
+            held,
+            lock: None,
+            beat_at: None,
+            has_changed: false,
+            memory: None,
+        }
+    }
+
+    /// Follows until the project is left. After errors it pauses, each time for longer.
+    pub fn run(mut self) {
+        let mut failures = 0;
+        while self.is_joined() {
+            match self.step() {
+                Ok(()) => failures = 0,
+                Err(_) => {
+                    failures += 1;
+                    thread::sleep(pause_after(failures));
+                }
+            }
+        }
+    }
+
+    /// Returns whether the project is still joined. The replica of one that was left is not written again.
+    fn is_joined(&self) -> bool {
+        let members = Membership::new(&self.home).all().unwrap_or_default();
+        members.iter().any(|member| member.replica(&self.home) == self.replica)
+    }
+
+    fn step(&mut self) -> Result<()> {
+        let every = if self.has_changed { BEAT_AFTER_CHANGE } else { BEAT_EVERY };
+        if self.beat_at.is_none_or(|at| at.elapsed() >= every) {
+            self.beat()?;
+        }
+        if self.lock.is_none() {
+            let path = self.replica.join("follow.lock");
+            self.lock = Lock::try_exclusive(&path).map_err(Error::io(&path))?;
+        }
+        match self.lock {
+            Some(_) => self.follow(),
+            None => {
+                thread::sleep(TAKE_OVER_EVERY);
+                Ok(())
+            }
+        }
+    }
+
+    /// Renews leases, and writes down who works on what.
+    fn beat(&mut self) -> Result<()> {
+        let sessions = self.duties.sessions();
+        let connection = self.workspaces.connection();
+        let beat = connection.read(|client| client.beat(&sessions));
+        let beat = beat.map_err(|error| error.into_store_error(connection.server()))?;
+        (self.beat_at, self.has_changed) = (Some(Instant::now()), false);
+        let presence = Presence::of_beat(beat, (self.clock)());
+        presence.write(&self.replica).map_err(Error::io(&self.replica))
+    }
+
+    /// Waits for changes and applies them.
+    fn follow(&mut self) -> Result<()> {
+        let workspaces = &*self.workspaces;
+        let have = workspaces.positions()?;
+        for id in have.keys().filter_map(|stream| WorkspaceId::parse(stream).ok()) {
+            self.held.watch(&id, workspaces, (self.clock)());
+        }
+        let wait = if self.has_changed { BEAT_AFTER_CHANGE.as_secs() } else { WAIT };
+        let connection = workspaces.connection();
+        let page = connection.read(|client| client.wait(&have, self.memory, wait));
+        let page = page.map_err(|error| error.into_store_error(connection.server()))?;
+        if !self.is_joined() {
+            return Ok(());
+        }
+        self.has_changed |= !page.changes.is_empty() || !page.gaps.is_empty();
+        workspaces.apply_page(&have, &page)?;
+        self.note_lost_claims(&have, &page);
+        if self.memory.is_none_or(|seen| page.heads.get(MEMORY).is_some_and(|head| *head != seen)) {
+            self.duties.sync_memory()?;
+            self.memory = Some(page.heads.get(MEMORY).copied().unwrap_or_default());
+        }
+        self.duties.deliver();
+        Ok(())
+    }
+
+    fn note_lost_claims(&mut self, have: &Positions, page: &FeedPage) {
+        let is_changed = |stream: &&String| {
+            page.gaps.contains(stream) || page.changes.iter().any(|change| change.stream == **stream)
+        };
+        for id in have.keys().filter(is_changed).filter_map(|stream| WorkspaceId::parse(stream).ok()) {
+            self.held.update(&id, &*self.workspaces, page, (self.clock)());
+        }
+    }
+}
+
+/// Returns how long to pause after a number of errors in a row: longer each time, and at random, so that the machines of a
+/// team do not all return at once.
+fn pause_after(failures: u32) -> Duration {
+    let most = Duration::from_secs(1 << failures.min(6)).min(MAX_PAUSE);
+    let random = id::random(4).bytes().fold(0_u32, |sum, byte| sum * 31 + u32::from(byte)) % 1000;
+    most / 2 + most * random / 2000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pause_after_errors_grows_up_to_a_minute() {
+        assert!((1..=2).contains(&pause_after(1).as_secs()), "{:?}", pause_after(1));
+        for failures in 2..50 {
+            let pause = pause_after(failures);
+            assert!(pause >= Duration::from_secs(2) && pause <= MAX_PAUSE, "{failures}: {pause:?}");
+        }
+        assert!(pause_after(20) >= MAX_PAUSE / 2);
+    }
+}
