@@ -30,6 +30,7 @@ pub mod nodes;
 pub mod now;
 pub mod owners;
 pub mod pipeline;
+mod presence;
 pub mod registry;
 pub mod resolver;
 mod retention;

@@ -20,6 +20,7 @@ use crate::core::{Core, WorkspaceRef};
 use crate::error::{Error, Result};
 use crate::events::EventService;
 use crate::masking::MaskReport;
+use crate::presence;
 use crate::resolver::CallScope;
 use crate::sessions::SessionService;
 
@@ -70,6 +71,9 @@ pub struct NodeResult {
     pub node: Node,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub status_changes: Vec<StatusChange>,
+    /// The person and the machine that hold the node, in a project of a team.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -195,7 +199,9 @@ impl NodeService {
 
     pub fn show(&self, ws: &WorkspaceRef, id: &NodeId) -> Result<InWorkspace<NodeResult>> {
         let node = ws.store().node(&ws.id, id, self.core.now())?;
-        let result = NodeResult { node_id: id.clone(), node, status_changes: Vec::new() };
+        let holder = node.started_by.as_deref();
+        let held_by = holder.and_then(|holder| presence::of_project(ws.project.as_ref()).name(holder));
+        let result = NodeResult { node_id: id.clone(), node, status_changes: Vec::new(), held_by };
         Ok(InWorkspace::read(ws, result))
     }
 
@@ -278,7 +284,11 @@ impl NodeService {
     fn change_node(&self, ws: &WorkspaceRef, command: Command) -> Result<InWorkspace<NodeResult>> {
         let (outcome, change) = self.run(ws, command)?;
         let (node, status_changes) = outcome.into_node()?;
-        Ok(InWorkspace::committed(ws, change, NodeResult { node_id: node.id.clone(), node, status_changes }))
+        Ok(InWorkspace::committed(
+            ws,
+            change,
+            NodeResult { node_id: node.id.clone(), node, status_changes, held_by: None },
+        ))
     }
 
     /// Deletes a node and its descendants. With `force`, also if a live session holds one of them.

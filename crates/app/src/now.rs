@@ -7,11 +7,13 @@ use serde::Serialize;
 use tanmi_base::clock::{self, DAY};
 use tanmi_base::{Millis, text};
 use tanmi_index::{ActivityIndex, IndexError, NodeStateFilter};
+use tanmi_team::Present;
 use tanmi_workspace::limits::{LINE_BYTES, fit_title};
 use tanmi_workspace::model::{Problem, Progress, WorkspaceId, WorkspaceStatus};
 
 use crate::activity::{ActivityLog, NodeState};
 use crate::error::Result;
+use crate::presence;
 use crate::sessions::{SessionFilter, SessionLine, SessionService};
 use crate::stores::Project;
 
@@ -37,6 +39,9 @@ pub struct Now {
 #[derive(Clone, Debug, Serialize)]
 pub struct ProjectNow {
     pub project: String,
+    /// Sessions of the team on other machines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub team: Vec<Present>,
     /// Active workspaces, the latest activity first.
     pub workspaces: Vec<WorkspaceNow>,
 }
@@ -124,7 +129,8 @@ impl ActivityLog {
                 workspace_id: workspace.id,
             });
         }
-        Ok(ProjectNow { project: folder.display().to_string(), workspaces })
+        let team = presence::elsewhere(project.as_ref(), None, &self.core.states(), self.core.now());
+        Ok(ProjectNow { project: folder.display().to_string(), team, workspaces })
     }
 }
 

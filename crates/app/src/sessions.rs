@@ -17,8 +17,9 @@ use crate::core::{Core, WorkspaceRef};
 use crate::error::Result;
 use crate::pipeline::KnownContext;
 use crate::resolver::{LIVE_FOR, Resolver, SessionBinding};
+use crate::stores::Project;
 use crate::workspaces::{WorkspaceFilter, WorkspaceLine, WorkspaceService};
-use crate::{pipeline, trust};
+use crate::{pipeline, presence, trust};
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,6 +68,11 @@ pub struct SessionLine {
     /// Whether the client of the session is running, or the session was active recently.
     pub live: bool,
     pub prompts: u32,
+    /// The person and the machine of a session of a team, if they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub bound: Option<BoundWorkspace>,
 }
@@ -254,12 +260,17 @@ impl SessionService {
         let node =
             node.map(|node| json!({"id": node.id, "title": fit_title(&node.title), "status": node.status}));
         let (name, goal) = (fit_title(&workspace.name), text::cut(&workspace.goal, LINE_BYTES));
-        Ok(json!({
+        let mut view = json!({
             "bound": true,
             "sessionId": session,
             "workspace": {"id": workspace.id, "name": name, "goal": goal, "progress": progress},
             "focusedNode": node,
-        }))
+        });
+        let team = presence::elsewhere(ws.project.as_ref(), Some(&ws.id), &self.core.states(), now);
+        if !team.is_empty() {
+            view["team"] = json!(&team[..team.len().min(AVAILABLE)]);
+        }
+        Ok(view)
     }
 
     fn unbound_view(&self, session: &str) -> Result<Value> {
@@ -336,10 +347,23 @@ impl SessionService {
         outcome
     }
 
-    /// Returns a session as in a list, without its binding.
-    pub fn line(&self, session: &str) -> SessionLine {
-        let state = SessionState { session: session.to_owned(), ..self.core.states().read(session) };
-        SessionLine::of(self.is_live(session), state, None)
+    /// Returns the holder of a node of a project as in a list of sessions, without its binding.
+    pub(crate) fn holder_line(&self, session: &str, project: &dyn Project) -> SessionLine {
+        let states = self.core.states();
+        let state = SessionState { session: session.to_owned(), ..states.read(session) };
+        let line = SessionLine::of(self.is_live(session), state, None);
+        let presence = presence::of_project(project);
+        let Some(present) = presence.find(session) else { return line };
+        SessionLine {
+            live: if states.exists(session) {
+                line.live
+            } else {
+                present.is_live && presence.is_live(session, self.core.now())
+            },
+            person: Some(present.person.clone()),
+            machine: Some(present.machine.clone()).filter(|machine| !machine.is_empty()),
+            ..line
+        }
     }
 
     /// Returns sessions with a state or a binding, latest activity first.
@@ -389,6 +413,8 @@ impl SessionLine {
             started_at: Some(state.started_at).filter(|at| *at > 0),
             platform: state.platform,
             prompts: state.total_prompts,
+            person: None,
+            machine: None,
             session_id: state.session,
             bound: binding.map(|binding| BoundWorkspace {
                 workspace_id: binding.workspace_id,
@@ -444,7 +470,9 @@ const AVAILABLE: usize = 20;
 /// Returns the overview of a workspace for a session without a focus, if there is work.
 fn overview(ws: &WorkspaceRef, session: &str, lang: Lang) -> Option<String> {
     let overview = ws.project.snapshots().overview(&ws.id)?;
-    let text = tanmi_engine::overview_text(&pipeline::overview_facts(&overview), session, lang);
+    let mut facts = pipeline::overview_facts(&overview);
+    pipeline::name_holders(&mut facts, ws.project.as_ref(), session);
+    let text = tanmi_engine::overview_text(&facts, session, lang);
     (!text.is_empty()).then_some(text)
 }
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tanmi_base::Millis;
+pub use tanmi_team::Present;
 use tanmi_workspace::model::{LogEntry, Node, NodeId, NodeStatus, Problem, Progress, WorkspaceId};
 use tanmi_workspace::store::NodeBrief;
 
 use crate::core::{Core, WorkspaceRef};
 use crate::error::{Error, Result};
+use crate::presence;
 use crate::resolver::CallTarget;
 use crate::sessions::{SessionFilter, SessionService};
 
@@ -34,6 +36,9 @@ pub struct WorkspaceOverview {
     pub problem: Option<Problem>,
     /// Sessions bound to the workspace, most recently active first.
     pub sessions: Vec<SessionWork>,
+    /// Sessions of the team on other machines that hold a node, those alive first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub team: Vec<Present>,
     pub in_progress: Vec<NodeInProgress>,
     pub problems: Vec<NodeProblem>,
     /// The first pending execution nodes in the order of the tree.
@@ -119,6 +124,12 @@ impl StatusService {
             progress,
             problem: workspace.activity.problem,
             sessions: self.sessions(ws, workspace.focused_node_id.as_ref())?,
+            team: presence::elsewhere(
+                ws.project.as_ref(),
+                Some(&ws.id),
+                &self.core.states(),
+                self.core.now(),
+            ),
             in_progress: overview.in_progress.into_iter().map(NodeInProgress::of).collect(),
             problems: overview.with_problem.into_iter().filter_map(NodeProblem::of).collect(),
             next: overview.next,

@@ -92,6 +92,7 @@ fn add_overview(body: &mut CappedText, lang: Lang, session: &str, overview: &Ove
         let holder = match &node.holder {
             Some(holder) if holder == session => lang.pick("本会话", "this session").to_owned(),
             Some(holder) if holder == PERSON => lang.pick("由人认领", "a person").to_owned(),
+            Some(_) if node.holder_name.is_some() => node.holder_name.as_deref().map(fit).unwrap_or_default(),
             Some(session) => format!("{}{}", lang.pick("会话 ", "session "), fit(session)),
             None => lang.pick("无会话认领", "no session").to_owned(),
         };

@@ -209,6 +209,8 @@ pub struct InProgressFacts {
     pub last_log: Option<String>,
     /// The session that claimed the node.
     pub holder: Option<String>,
+    /// The person and the machine of that session, if it is one of a team.
+    pub holder_name: Option<String>,
     /// Local time of the last status change.
     pub since: String,
 }

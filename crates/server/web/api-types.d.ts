@@ -310,7 +310,7 @@ export interface NodeView {
 
 /** `blocked` says why the action fails now. */
 export interface AllowedAction { action: Action; to: NodeStatus; needsConclusion: boolean; blocked?: string }
-export interface NodeHolder { sessionId: string; platform?: string; client?: string; startedAt?: number; aliveAt: number; live: boolean; prompts: number }
+export interface NodeHolder { sessionId: string; platform?: string; client?: string; startedAt?: number; aliveAt: number; live: boolean; prompts: number; person?: string; machine?: string }
 
 export interface RenderedTexts {
   requirement: Markdown;
@@ -353,6 +353,8 @@ export interface SessionLine {
   aliveAt: number;
   live: boolean;
   prompts: number;
+  person?: string;
+  machine?: string;
   workspaceId?: string;
   focusedNodeId?: string | null;
   project?: string;
@@ -473,7 +475,20 @@ export interface Now {
   sessions: SessionLine[];
 }
 
-export interface ProjectNow { project: string; workspaces: WorkspaceNow[] }
+export interface ProjectNow { project: string; team?: Present[]; workspaces: WorkspaceNow[] }
+
+/** A session of the team on another machine. */
+export interface Present {
+  session: string;
+  person: string;
+  machine: string;
+  workspaceId?: string;
+  nodeId?: string;
+  nodeTitle?: string;
+  since?: number;
+  leaseUntil?: number;
+  isLive: boolean;
+}
 
 export interface WorkspaceNow {
   workspaceId: string;

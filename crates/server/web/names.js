@@ -68,6 +68,9 @@ const PERSON = '@person';
 /** Returns the end of an id that tells it apart. @param {string} id */
 export const shortId = (id) => (id.length > 10 ? `…${id.slice(-5)}` : id);
 
+/** Returns a person of the team with the machine. @param {string} person @param {string} [machine] */
+export const personName = (person, machine) => (machine ? `${person} (${machine})` : person);
+
 /** Sessions and workspaces by their ids. */
 export class Directory {
   constructor() {

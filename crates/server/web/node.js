@@ -9,6 +9,7 @@ import { openDialog, formValues } from './forms.js';
 import { icon, statusIcon } from './icons.js';
 import { editNode } from './node-edit.js';
 import { logList } from './node-log.js';
+import { personName } from './names.js';
 import { openPalette } from './palette.js';
 import { sessionLink, shortId } from './names.js';
 import { formatAgo } from './time.js';
@@ -127,7 +128,7 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
     if (!session) return h('span', { class: 'holder' }, t('heldByPerson', since));
     return h('span', { class: 'holder', title: session.sessionId },
       h('span', { class: `dot ${session.live ? 'on' : ''}` }),
-      t('heldBy', session.client || session.platform || t('session'), since), node.agent ? ` · ${node.agent}` : '',
+      t('heldBy', session.person ? personName(session.person, session.machine) : session.client || session.platform || t('session'), since), node.agent ? ` · ${node.agent}` : '',
       session.aliveAt ? ` · ${t(session.live ? 'activeAgo' : 'silentSince', formatAgo(session.aliveAt))}` : '',
       ' · ', h('a', { href: sessionLink(session.sessionId) }, shortId(session.sessionId)));
   }

@@ -1,6 +1,6 @@
 // The home view: what waits for the user, what runs, the workspaces of all projects, and the activity feed.
 
-/** @import { ActivityFilter, NodeState, Now, SessionLine, WorkspaceNow } from './api-types.js' */
+/** @import { ActivityFilter, NodeState, Now, Present, SessionLine, WorkspaceNow } from './api-types.js' */
 /** @import { Child, View } from './page-types.js' */
 /** @import { Word } from './words.js' */
 
@@ -8,14 +8,14 @@ import { request, setProject } from './api.js';
 import { ActivityList, coalesce } from './activity.js';
 import { bindSession } from './binding.js';
 import { h, setChildren, rerender, attempt } from './dom.js';
-import { Directory, duration, projectName, sessionLink, setServerTime, timeAgo } from './names.js';
+import { Directory, duration, personName, projectName, sessionLink, setServerTime, timeAgo } from './names.js';
 import { SYMBOLS } from './tree.js';
 import { t, formatNumber, statusText } from './words.js';
 
 /** The choices of the filter: kinds, separated by commas, and their name. @type {[string, Word][]} */
 const KINDS = [['step', 'kindStep'], ['log', 'kindLog'], ['problem,cleared', 'kindProblem'], ['created', 'kindCreated'], ['rule', 'kindRule'], ['fact', 'kindFact'], ['session', 'kindSession'], ['injection', 'kindInjection']];
 
-/** A workspace with its project. @typedef {WorkspaceNow & { project: string }} Place */
+/** A workspace with its project. @typedef {WorkspaceNow & { project: string, team?: Present[] }} Place */
 
 /** @returns {View} */
 export function nowView() {
@@ -41,7 +41,7 @@ export function nowView() {
   function render() {
     const answer = shown;
     if (!answer) return;
-    const places = answer.projects.flatMap(({ project, workspaces }) => workspaces.map((workspace) => ({ ...workspace, project })));
+    const places = answer.projects.flatMap(({ project, team, workspaces }) => workspaces.map((workspace) => ({ ...workspace, project, team })));
     rerender(waiting, () => setChildren(waiting, waitingPart(places, answer), runningPart(places)));
     rerender(projects, () => setChildren(projects, answer.projects.map(({ project }) => projectPart(project, places.filter((place) => place.project === project))),
       places.length ? completedPart(places) : emptyPart(), h('div', {}, sessionsPart(answer.sessions))));
@@ -113,7 +113,7 @@ export function nowView() {
     const total = places.reduce((sum, place) => sum + place.running.total, 0);
     const cards = places.flatMap((place) => place.running.nodes.map((node) => card('run', {
       key: `run ${node.id} ${place.project}`, title: nodeLink(place, node), side: h('span', { title: statusText(node.status) }, duration(node.since)),
-      lines: [h('p', { class: 'chips' }, holderChip(node), node.agent ? h('span', { class: 'chip' }, t('subagent', node.agent)) : null,
+      lines: [h('p', { class: 'chips' }, holderChip(place, node), node.agent ? h('span', { class: 'chip' }, t('subagent', node.agent)) : null,
         node.status === 'validating' ? h('span', { class: 'chip' }, statusText(node.status)) : null),
       node.lastLog ? quote(node.lastLog.text, h('span', { class: 'meta' }, ` · ${timeAgo(node.lastLog.at)}`)) : null, placeLine(place)],
     })));
@@ -123,8 +123,10 @@ export function nowView() {
     more > 0 ? h('p', { class: 'meta' }, t('moreNodes', formatNumber(more))) : null];
   }
 
-  /** Returns who holds a node. @param {NodeState} node */
-  function holderChip(node) {
+  /** Returns who holds a node. @param {Place} place @param {NodeState} node */
+  function holderChip(place, node) {
+    const present = place.team?.find((session) => session.session === node.holder);
+    if (present) return h('span', { class: 'chip', title: present.session }, dot(present.isLive), personName(present.person, present.machine));
     if (!node.holder) return h('span', { class: 'chip' }, t('noAgent'));
     const live = directory.sessions.get(node.holder)?.live;
     if (node.holder === '@person') return h('span', { class: 'chip' }, t('you'));

@@ -80,7 +80,7 @@ impl NodeService {
             children,
             dependencies: detail.dependencies,
             dependents: detail.dependents,
-            holder: holder.map(|session| self.sessions.line(session)),
+            holder: holder.map(|session| self.sessions.holder_line(session, ws.project.as_ref())),
             log_total,
             node,
         };

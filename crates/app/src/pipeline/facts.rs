@@ -11,15 +11,16 @@ use tanmi_engine::{
 use tanmi_event::{BuiltinRuleId, Event, EventKind, Source, StartSource};
 use tanmi_session::{Binding, LostClaim, SessionState};
 use tanmi_workspace::context::{ChildConclusion, ReferenceBlock};
-use tanmi_workspace::model::{LogEntry, Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
+use tanmi_workspace::model::{LogEntry, Node, NodeStatus, PERSON, RefStatus, Workspace, WorkspaceStatus};
 use tanmi_workspace::store::{
     ContextSnapshot, NodeBrief, Overview, SnapshotDepth, StatusCounts, Surroundings,
 };
 
 use super::Caller;
 use crate::config::Config;
-use crate::language;
+use crate::stores::Project;
 use crate::trust::ProjectTrust;
+use crate::{language, presence};
 
 pub fn build(
     caller: &Caller<'_>,
@@ -140,6 +141,7 @@ pub fn overview_facts(overview: &Overview) -> OverviewFacts {
         status: node.status.to_string(),
         last_log: node.activity.log.last().map(log_line),
         holder: node.started_by.clone(),
+        holder_name: None,
         since: clock::local_stamp(node.status_changed_at.unwrap_or(node.created_at)),
     };
     let problem = |node: &Node| NodeText {
@@ -156,6 +158,22 @@ pub fn overview_facts(overview: &Overview) -> OverviewFacts {
         in_progress: overview.in_progress.iter().map(in_progress).collect(),
         problems: overview.with_problem.iter().map(problem).collect(),
         next: overview.next.iter().map(next).collect(),
+    }
+}
+
+/// Names the holders of nodes in a joined project by person and machine. Reads one file, and only if another session holds a
+/// node.
+pub fn name_holders(overview: &mut OverviewFacts, project: &dyn Project, session: &str) {
+    let is_other = |node: &&mut InProgressFacts| {
+        node.holder.as_deref().is_some_and(|holder| holder != session && holder != PERSON)
+    };
+    let mut others = overview.in_progress.iter_mut().filter(is_other).peekable();
+    if project.team().is_none() || others.peek().is_none() {
+        return;
+    }
+    let presence = presence::of_project(project);
+    for node in others {
+        node.holder_name = node.holder.as_deref().and_then(|holder| presence.name(holder));
     }
 }
 
@@ -306,7 +324,8 @@ pub fn available(
         let WorkspaceFacts { id, name, progress, .. } = workspace_facts(&snapshot);
         focus = focus.take().or_else(|| snapshot.node.take());
         let overview = has_overview.then(|| snapshots.overview(&workspace.id)).flatten();
-        let overview = overview.as_ref().map(overview_facts).unwrap_or_default();
+        let mut overview = overview.as_ref().map(overview_facts).unwrap_or_default();
+        name_holders(&mut overview, project.as_ref(), &event.session);
         Some(AvailableWorkspace { id, name, created_at: workspace.created_at, progress, overview })
     };
     // Only files can come with a clone.

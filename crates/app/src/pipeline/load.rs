@@ -84,6 +84,9 @@ pub fn load(
         workspace.has_unstarted_plan = is_open
             && snapshot.node.is_none()
             && snapshots().snapshots().has_unstarted_plan(&snapshot.workspace.id);
+        if !workspace.overview.in_progress.is_empty() {
+            facts::name_holders(&mut workspace.overview, snapshots().as_ref(), &event.session);
+        }
     }
     let rules = rules::flatten(&files);
     if let Some((binding, snapshot)) = bound.filter(|_| facts::needs_relations(event, &rules)) {

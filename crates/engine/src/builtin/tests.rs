@@ -119,10 +119,16 @@ fn with_overview(lang: Lang) -> Facts {
         status: "implementing".into(),
         last_log: Some("2025-12-10 14:02:00 signed with RS256".into()),
         holder: holder.map(String::from),
+        holder_name: holder.filter(|holder| *holder == "bob-1").map(|_| "bob (build-server)".into()),
         since: "2025-12-10 13:00:00".into(),
     };
     let overview = OverviewFacts {
-        in_progress: vec![in_progress(Some("abc123")), in_progress(Some("other")), in_progress(None)],
+        in_progress: vec![
+            in_progress(Some("abc123")),
+            in_progress(Some("other")),
+            in_progress(Some("bob-1")),
+            in_progress(None),
+        ],
         problems: vec![node("node-b", "Check tokens", "clock skew")],
         next: vec![node("node-c", "Check tokens", ""), node("node-d", "Roll out", "")],
     };

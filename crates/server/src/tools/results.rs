@@ -57,6 +57,7 @@ pub fn full(result: &InWorkspace<NodeResult>) -> Result<Value, Error> {
             fields.insert("logTotal".into(), json!(total));
         }
         fields.retain(|_, value| !is_empty(value));
+        fields.extend(result.result.held_by.iter().map(|name| (String::from("heldBy"), json!(name))));
     }
     Ok(json!({"workspaceId": result.workspace_id, "nodeId": node.id, "node": value}))
 }

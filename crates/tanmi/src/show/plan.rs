@@ -82,6 +82,10 @@ fn reason(node: &BlockedNode, lang: Lang) -> String {
         (BlockReason::InProgress, Some(holder)) if holder == PERSON => {
             lang.pick("由人进行中", "in progress by a person").to_owned()
         }
+        (BlockReason::InProgress, Some(_)) if node.holder_name.is_some() => {
+            let holder = text::fit(&text::one_line(node.holder_name.as_deref().unwrap_or_default()), 60);
+            lang.pick(format!("{holder} 进行中"), format!("in progress by {holder}"))
+        }
         (BlockReason::InProgress, Some(holder)) => {
             let holder = text::fit(&text::one_line(holder), 60);
             lang.pick(format!("会话 {holder} 进行中"), format!("in progress by session {holder}"))

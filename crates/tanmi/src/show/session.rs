@@ -75,6 +75,11 @@ pub fn status(status: &Value, lang: Lang) -> String {
             let focus = format!("{} [{}] {}", word(&node["title"]), word(&node["status"]), word(&node["id"]));
             rows.push(vec![label("聚焦", "focus"), cell(focus)]);
         }
+        for present in status["team"].as_array().into_iter().flatten() {
+            let (person, machine) = (word(&present["person"]), word(&present["machine"]));
+            let work = format!("{person} ({machine}): {}", word(&present["nodeTitle"]));
+            rows.push(vec![label("团队", "team"), cell(work)]);
+        }
         return table::render(&rows, 100);
     }
     out.push_str(&table::render(&rows, 100));

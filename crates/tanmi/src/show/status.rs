@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use tanmi_app::status::{NodeInProgress, ProjectStatus, SessionWork, WorkspaceOverview};
+use tanmi_app::status::{NodeInProgress, Present, ProjectStatus, SessionWork, WorkspaceOverview};
 use tanmi_base::{Lang, Millis, text};
 use tanmi_workspace::store::NodeBrief;
 
@@ -66,6 +66,8 @@ fn overview(workspace: &WorkspaceOverview, now: Millis, lang: Lang) -> String {
         );
         let _ = writeln!(out, "{}", paint(out::DIM, &lang.pick(zh, en)));
     }
+    let rows = workspace.team.iter().map(|present| team_row(present, &ids, now, lang));
+    section(&mut out, lang.pick("团队", "Team"), rows.collect());
     let rows = workspace.in_progress.iter().map(|node| progress_row(node, &ids));
     section(&mut out, lang.pick("进行中", "In progress"), rows.collect());
     let rows = workspace.problems.iter().map(|node| {
@@ -95,6 +97,7 @@ impl NodeIds<'_> {
         let focused = workspace.sessions.iter().filter_map(|session| session.focused_node.as_ref());
         let mut ids: Vec<&str> = focused.chain(&workspace.next).map(|node| node.id.as_str()).collect();
         ids.extend(workspace.in_progress.iter().map(|node| node.id.as_str()));
+        ids.extend(workspace.team.iter().filter_map(|present| present.node_id.as_deref()));
         ids.extend(workspace.problems.iter().map(|node| node.id.as_str()));
         ids.sort_unstable();
         ids.dedup();
@@ -130,6 +133,19 @@ fn progress_row(node: &NodeInProgress, ids: &NodeIds<'_>) -> Vec<Cell> {
         ids.cell(node.id.as_str()),
         title(&node.title),
         shrinkable(styled(out::DIM, log)),
+    ]
+}
+
+fn team_row(present: &Present, ids: &NodeIds<'_>, now: Millis, lang: Lang) -> Vec<Cell> {
+    let (style, sign) = if present.is_live { (out::GREEN, "●") } else { (out::DIM, "○") };
+    let since = present.since.map(|since| ago(now - since, lang)).unwrap_or_default();
+    vec![
+        styled(style, format!("  {sign}")),
+        cell(text::one_line(&present.person)),
+        cell(text::one_line(&present.machine)),
+        styled(out::DIM, since),
+        ids.cell(present.node_id.as_deref().unwrap_or_default()),
+        title(present.node_title.as_deref().unwrap_or_default()),
     ]
 }
 

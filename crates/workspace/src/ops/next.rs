@@ -47,6 +47,9 @@ pub struct BlockedNode {
     /// The session that works on the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
+    /// The person and the machine of that session, if it is one of a team.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder_name: Option<String>,
 }
 
 /// The nodes that can be started now. `blocked` says why there is none.
@@ -219,6 +222,7 @@ fn find_reasons(tx: &dyn Tx, can_complete: Vec<NodeBrief>) -> Result<Vec<Blocked
         reason,
         waits_for: Vec::new(),
         holder: brief.holder.filter(|_| reason == BlockReason::InProgress),
+        holder_name: None,
     };
     let mut reasons: Vec<BlockedNode> =
         can_complete.into_iter().map(|brief| blocked(brief, BlockReason::ChildrenDone)).collect();

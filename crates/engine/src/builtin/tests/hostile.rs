@@ -35,6 +35,7 @@ fn hostile_facts(lang: Lang) -> Facts {
             status: text(),
             last_log: Some(text()),
             holder: Some(text()),
+            holder_name: Some(text()),
             since: text(),
         }],
         problems: vec![NodeText { id: text(), title: text(), text: text() }],

@@ -201,3 +201,33 @@ fn session_that_lost_node_is_told_at_next_prompt_and_cannot_complete_it() {
     assert!(error["message"].as_str().unwrap().contains("bob on bob-laptop"), "{error}");
     client.finish();
 }
+
+#[test]
+fn status_and_context_name_person_and_machine_of_holder() {
+    let Some(shop) = Shop::new() else { return };
+    shop.bob.fetch(&shop.node);
+    shop.bob.agent("bob-1", &shop.workspace);
+    run(&shop.bob, &shop.bob.transition(&shop.node, "start", "bob-1"));
+    let client = Client::connect(&shop.ada.env);
+    eventually("ada knows of bob", || shop.ada.presence()["sessions"][0]["nodeId"] == shop.node.as_str());
+    client.finish();
+    let status = shop.ada.env.json(&["status"]);
+    let present = &status["workspaces"][0]["team"][0];
+    assert_eq!(
+        (&present["person"], &present["machine"]),
+        (&json!("bob"), &json!("bob-laptop · Claude Code")),
+        "{status}"
+    );
+    assert_eq!((&present["nodeTitle"], &present["isLive"]), (&json!("Build"), &json!(true)), "{status}");
+    let shown = shop.ada.env.ok(&["status"]);
+    assert!(shown.contains("Team") && shown.contains("bob-laptop"), "{shown}");
+    let node = shop.ada.env.json(&["node", "show", &shop.node]);
+    assert_eq!(node["heldBy"], "bob (bob-laptop · Claude Code)", "{node}");
+    let next = shop.ada.env.ok(&["next"]);
+    assert!(next.contains("in progress by bob (bob-laptop"), "{next}");
+    let agent = shop.ada.agent("ada-1", &shop.workspace);
+    let told = agent.prompt("what is going on?");
+    assert!(told.contains("bob (bob-laptop · Claude Code) since"), "{told}");
+    let status = shop.ada.env.json(&["session", "status", "--session", "ada-1"]);
+    assert_eq!(status["team"][0]["person"], "bob", "{status}");
+}
