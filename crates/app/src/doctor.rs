@@ -17,6 +17,7 @@ use crate::trust::ProjectStatus;
 use crate::{Result, config};
 
 mod files;
+mod team;
 
 use files::{find_leftovers, open_to_others, remove, restrict};
 
@@ -97,6 +98,7 @@ pub(crate) fn run_checks(
         let outcome = doctor.memory();
         doctor.report_error("memory", outcome);
     }
+    doctor.team();
     doctor.out
 }
 

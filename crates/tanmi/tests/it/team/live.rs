@@ -231,3 +231,25 @@ fn status_and_context_name_person_and_machine_of_holder() {
     let status = shop.ada.env.json(&["session", "status", "--session", "ada-1"]);
     assert_eq!(status["team"][0]["person"], "bob", "{status}");
 }
+
+#[test]
+fn doctor_in_joined_project_reports_server_token_and_age_of_replica() {
+    let Some(shop) = Shop::new() else { return };
+    let checks = |env: &TestEnv| {
+        let run = env.run(&["doctor", "--json"]);
+        let report: Value = serde_json::from_str(&run.stdout).unwrap();
+        let checks = report["checks"].as_array().cloned().unwrap_or_default();
+        checks.into_iter().filter(|check| check["check"] == "team").collect::<Vec<_>>()
+    };
+    let found = json!(checks(&shop.ada.env)).to_string();
+    assert!(found.contains("answers (version") && found.contains("behind the server"), "{found}");
+    assert!(!found.contains("token"), "{found}");
+    let soon = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint + 86400000";
+    shop.team.cluster.sql(&format!("UPDATE token SET expires_at = {soon}")).unwrap();
+    let found = json!(checks(&shop.ada.env)).to_string();
+    assert!(found.contains("the token expires at"), "{found}");
+    let Shop { _server, ada, .. } = shop;
+    drop(_server);
+    let found = json!(checks(&ada.env)).to_string();
+    assert!(found.contains("as of") && found.contains("tanmi team sync"), "{found}");
+}
