@@ -23,10 +23,10 @@ mod claims;
 mod client;
 pub mod commands;
 mod follower;
-mod proxy;
+pub mod proxy;
 mod record;
 mod replay;
-mod tables;
+pub mod tables;
 
 use check::Evidence;
 use client::{Board, Client};

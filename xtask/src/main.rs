@@ -9,6 +9,8 @@ mod dist;
 #[cfg(unix)]
 mod histories;
 mod instructions;
+#[cfg(unix)]
+mod machines;
 mod plugin;
 mod recall;
 mod reference;
@@ -41,6 +43,9 @@ enum Task {
     /// Send random requests to team servers through faults, then check that the results have one order
     #[cfg(unix)]
     Histories(histories::Options),
+    /// Run machines of a team through faults, then check that their replicas equal the server and no write is lost
+    #[cfg(unix)]
+    TeamMachines(machines::Options),
     /// Measure the recall of the memory ranking on labelled data sets
     Recall(recall::Options),
     /// Run a command and print its peak resident memory in kilobytes (used by bench)
@@ -61,6 +66,8 @@ fn main() -> ExitCode {
         Task::Torture(options) => return torture::run(&options),
         #[cfg(unix)]
         Task::Histories(options) => return histories::run(&options),
+        #[cfg(unix)]
+        Task::TeamMachines(options) => return machines::run(&options),
         Task::Recall(options) => recall::run(&options),
         Task::Peak { command } => bench::measure::print_peak(&command),
     }

@@ -47,6 +47,7 @@ pub struct Proxy {
 struct Shared {
     target: u16,
     has_faults: AtomicBool,
+    is_away: AtomicBool,
     cuts: AtomicU64,
     rng: Mutex<Rng>,
 }
@@ -59,6 +60,7 @@ impl Proxy {
         let shared = Arc::new(Shared {
             target,
             has_faults: AtomicBool::new(true),
+            is_away: AtomicBool::new(false),
             cuts: AtomicU64::new(0),
             rng: Mutex::new(Rng(seed)),
         });
@@ -70,6 +72,16 @@ impl Proxy {
             }
         });
         Ok(Proxy { port, shared })
+    }
+
+    /// Disturbs new connections again.
+    pub fn start_faults(&self) {
+        self.shared.has_faults.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets no connection through, and no more data through those that exist, or lets them through again.
+    pub fn set_away(&self, is_away: bool) {
+        self.shared.is_away.store(is_away, Ordering::Relaxed);
     }
 
     /// Passes new connections on without faults.
@@ -90,7 +102,7 @@ impl Shared {
             true => Fault::choose(&mut self.rng.lock().expect("no connection panicked")),
             false => Fault::None,
         };
-        if matches!(fault, Fault::Refuse) {
+        if matches!(fault, Fault::Refuse) || self.is_away.load(Ordering::Relaxed) {
             self.cuts.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -110,7 +122,7 @@ impl Shared {
         let mut buffer = vec![0; 1 << 16];
         loop {
             let count = from.read(&mut buffer)?;
-            if count == 0 {
+            if count == 0 || self.is_away.load(Ordering::Relaxed) {
                 return Ok(());
             }
             if let Fault::DelayRequest(time) = fault {
@@ -130,7 +142,7 @@ impl Shared {
         let mut passed = 0;
         loop {
             let count = from.read(&mut buffer)?;
-            if count == 0 {
+            if count == 0 || self.is_away.load(Ordering::Relaxed) {
                 return Ok(());
             }
             if let Fault::DelayResponse(time) = fault {

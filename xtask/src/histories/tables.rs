@@ -14,7 +14,7 @@ use crate::team::http::Connection;
 const PAGE: usize = 2000;
 
 /// Returns the rows of a query as JSON values, page by page. The query has a unique order.
-fn read_rows<T: DeserializeOwned>(cluster: &Cluster, query: &str) -> Vec<T> {
+pub fn read_rows<T: DeserializeOwned>(cluster: &Cluster, query: &str) -> Vec<T> {
     let mut rows = Vec::new();
     loop {
         let offset = rows.len();
