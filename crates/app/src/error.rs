@@ -587,6 +587,15 @@ impl From<tanmi_memory::Error> for Error {
                 Error::PrivateMemory { id: tanmi_base::text::fit(&id, 80) }
             }
             tanmi_memory::Error::Model { dir, reason } => Error::Model { dir, reason },
+            tanmi_memory::Error::TeamUnreachable { server, reason, may_have_run } => {
+                Error::Domain(tanmi_workspace::Error::TeamUnreachable { server, reason, may_have_run })
+            }
+            tanmi_memory::Error::TeamRefused { server, code, message } => {
+                Error::Domain(tanmi_workspace::Error::team_refused(&server, &code, &message))
+            }
+            tanmi_memory::Error::OutboxFull { limit } => {
+                Error::Domain(tanmi_workspace::Error::OutboxFull { limit })
+            }
             tanmi_memory::Error::Unavailable { place, cause } => {
                 Error::Domain(tanmi_workspace::Error::Unavailable { place, cause })
             }

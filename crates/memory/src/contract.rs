@@ -228,7 +228,7 @@ fn stats(store: &dyn MemoryStore) -> Result<String> {
 }
 
 fn start(store: &dyn MemoryStore, topic: &str, facts: usize) -> Result<String> {
-    let start = store.start_memory(&StartQuery { now: NOW + 60_000, days: 7, facts, topic });
+    let start = store.start_memory(&StartQuery { now: NOW + 60_000, days: 7, facts, topic, person: None });
     let list =
         |facts: &[ToldFact]| facts.iter().map(|fact| format!(" {}", show(&fact.row))).collect::<String>();
     let summary = start.summary.map(|row| row.id).unwrap_or_default();

@@ -10,8 +10,11 @@ use tanmi_base::{Millis, fs};
 use tanmi_index::{LexiconIndex, MemoryFilter, MemoryIndex, MemoryKind, MemoryRow};
 
 use crate::recent::{self, StartMemory, StartQuery};
+use crate::record::{QUEUE_FILES, TEAM_FILES};
 use crate::search::{self, Hit, SearchAids};
-use crate::store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
+use crate::store::{
+    Delivery, ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery,
+};
 use crate::sync::{self, SyncResult};
 use crate::{
     AppendSync, Error, Fact, Folder, Result, Summary, current, import, lexicon, record, transcripts,
@@ -27,17 +30,38 @@ pub struct FileMemory {
     place: Arc<ProjectPlace>,
     /// The home store, which contains the ingested transcripts.
     home: PathBuf,
+    team: Option<TeamFiles>,
+}
+
+/// Files of a joined project that are read besides those of the folder.
+#[derive(Clone, Debug)]
+struct TeamFiles {
+    /// The folder of the replica of the project.
+    project: PathBuf,
+    /// The memory in it, which its server decides.
+    replica: Folder,
+    /// The folder of the writes that wait for the server.
+    outbox: PathBuf,
 }
 
 impl FileMemory {
     pub fn new(place: Arc<ProjectPlace>, home: &Path) -> FileMemory {
-        FileMemory { folder: Folder::of(place.folder()), place, home: home.to_owned() }
+        FileMemory { folder: Folder::of(place.folder()), place, home: home.to_owned(), team: None }
     }
 
     /// Returns the memory of the user, in the home store. It holds in all projects.
     pub fn of_user(home: &Path) -> FileMemory {
         let place = Arc::new(ProjectPlace::new(home, None));
-        FileMemory { folder: Folder::of_user(home), place, home: home.to_owned() }
+        FileMemory { folder: Folder::of_user(home), place, home: home.to_owned(), team: None }
+    }
+
+    /// Returns the memory of a joined project. Writes go to the folder `own` and stay on this machine. Reads find them
+    /// together with the replica in the folder `project` and with the writes in `outbox`.
+    pub fn of_team(own: &Path, project: &Path, outbox: &Path, home: &Path) -> FileMemory {
+        let place = Arc::new(ProjectPlace::new(own, None));
+        let replica = Folder::of(project);
+        let team = TeamFiles { project: project.to_owned(), replica, outbox: outbox.to_owned() };
+        FileMemory { folder: Folder::of_machine(own), place, home: home.to_owned(), team: Some(team) }
     }
 
     /// Locks the folder for a write that is acknowledged.
@@ -49,10 +73,21 @@ impl FileMemory {
         Ok(lock)
     }
 
-    /// Returns the files that are indexed: those of the folder, and the ingested transcripts.
+    /// Returns the files that are indexed: those of the folder and of the team, and the ingested transcripts.
     fn files(&self) -> Result<Vec<(String, PathBuf)>> {
+        let mut files = self.record_files()?;
+        let project = self.team.as_ref().map_or(self.place.folder(), |team| &team.project);
+        files.extend(transcripts::files(&transcripts::folder(&self.home, project)));
+        Ok(files)
+    }
+
+    fn record_files(&self) -> Result<Vec<(String, PathBuf)>> {
         let mut files = self.folder.files()?;
-        files.extend(transcripts::files(&transcripts::folder(&self.home, self.place.folder())));
+        if let Some(team) = &self.team {
+            let replica = team.replica.files()?.into_iter();
+            files.extend(replica.map(|(name, path)| (format!("{TEAM_FILES}{name}"), path)));
+            files.extend(queued_files(&team.outbox));
+        }
         Ok(files)
     }
 
@@ -81,6 +116,17 @@ impl FileMemory {
     }
 }
 
+/// Returns the names and paths of the files of an outbox, in the order in which they were queued.
+fn queued_files(outbox: &Path) -> Vec<(String, PathBuf)> {
+    let entries = std::fs::read_dir(outbox).into_iter().flatten().flatten();
+    let mut files: Vec<(String, PathBuf)> = entries
+        .filter_map(|entry| Some((format!("{QUEUE_FILES}{}", entry.file_name().to_str()?), entry.path())))
+        .filter(|(name, _)| name.ends_with(".json"))
+        .collect();
+    files.sort();
+    files
+}
+
 fn find(index: &MemoryIndex, id: &str) -> Result<MemoryRow> {
     index.find(id)?.ok_or_else(|| Error::not_found(id))
 }
@@ -107,12 +153,12 @@ impl MemoryStore for FileMemory {
         self.write_fact(fact)
     }
 
-    fn save_summary(&self, summary: &Summary) -> Result<()> {
+    fn save_summary(&self, summary: &Summary) -> Result<Delivery> {
         let lock = self.lock()?;
         self.folder.append(&lock, &self.folder.sessions(), &summary.to_line(), AppendSync::Yes)?;
         // Makes the summary searchable at once. Errors are ignored: it is saved, and the next search indexes it.
         let _ = self.index();
-        Ok(())
+        Ok(Delivery::Stored)
     }
 
     fn search(&self, query: &SearchQuery<'_>) -> Result<Vec<Hit>> {
@@ -186,7 +232,7 @@ impl MemoryStore for FileMemory {
     }
 
     fn start_memory(&self, query: &StartQuery<'_>) -> StartMemory {
-        recent::load(&self.folder, query)
+        recent::load(&self.folder, self.team.as_ref().map(|team| &team.replica), query)
     }
 
     fn record_session(&self, line: &str, at: Millis) -> Result<()> {
@@ -207,7 +253,7 @@ impl MemoryStore for FileMemory {
     }
 
     fn revision(&self) -> u64 {
-        let files = self.folder.files().unwrap_or_default().into_iter().map(|(_, path)| path);
+        let files = self.record_files().unwrap_or_default().into_iter().map(|(_, path)| path);
         fs::revision(files.chain([self.folder.memory_md()]))
     }
 }

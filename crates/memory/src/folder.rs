@@ -57,6 +57,11 @@ impl Folder {
         Folder { dir: home.join(USER_DIR), above: Vec::new(), is_legacy: false }
     }
 
+    /// Returns the folder of the memories of a joined project that stay on this machine, which need not exist.
+    pub(crate) fn of_machine(own: &Path) -> Folder {
+        Folder { dir: own.join("memory"), above: Vec::new(), is_legacy: false }
+    }
+
     pub fn dir(&self) -> &Path {
         &self.dir
     }

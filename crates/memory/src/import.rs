@@ -7,7 +7,7 @@ use tanmi_base::{Millis, secrets};
 use tanmi_index::{MemoryKind, MemoryRow};
 
 use crate::anchors::Anchors;
-use crate::record::{self, Line};
+use crate::record::{self, Author, Line};
 use crate::store::ImportResult;
 use crate::{Result, dates};
 
@@ -95,7 +95,10 @@ fn hiding_mark(replacement: &str) -> &'static str {
 /// Returns a record as a line. A record without a time gets `now`.
 pub fn record_line(row: &MemoryRow, now: Millis) -> String {
     if row.letter.kind() == MemoryKind::Summary {
-        let more: Value = serde_json::from_str(&row.more).unwrap_or_default();
+        let mut more: Value = serde_json::from_str(&row.more).unwrap_or_default();
+        if let Some(more) = more.as_object_mut() {
+            more.remove("author");
+        }
         let mut line = json!({
             "id": row.id, "type": "summary", "timestamp": dates::iso(row.at.unwrap_or(now)),
             "source": {"session": row.session},
@@ -103,6 +106,7 @@ pub fn record_line(row: &MemoryRow, now: Millis) -> String {
         if let (Some(line), Value::Object(more)) = (line.as_object_mut(), more) {
             line.extend(more);
         }
+        add_author(&mut line, row);
         return line.to_string();
     }
     let is_turn = row.letter.kind() == MemoryKind::Turn;
@@ -127,7 +131,16 @@ pub fn record_line(row: &MemoryRow, now: Millis) -> String {
     if let Some(line) = line.as_object_mut() {
         line.extend(Anchors::of(row).to_fields());
     }
+    add_author(&mut line, row);
     line.to_string()
+}
+
+fn add_author(line: &mut Value, row: &MemoryRow) {
+    if let (Some(source), Some(Value::Object(author))) =
+        (line["source"].as_object_mut(), Author::of(row).map(|author| json!(author)))
+    {
+        source.extend(author);
+    }
 }
 
 /// Masks the secrets in all texts of a row, and returns how many there were.

@@ -36,9 +36,9 @@ pub mod vectors;
 
 pub use file::FileMemory;
 pub use folder::{AppendSync, Folder, LEGACY_DIR};
-pub use record::{Fact, MemoryType, Summary};
+pub use record::{Author, Fact, MemoryType, Summary};
 pub use replica::ReplicaMemory;
-pub use store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
+pub use store::{Delivery, ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
 pub use tanmi_index::{
     IndexError, LexiconIndex, LexiconInfo, MemoryFilter, MemoryKind, MemoryLetter, MemoryRow,
     UnavailableCause,
@@ -57,6 +57,15 @@ pub enum Error {
     Private { id: String },
     #[error("cannot use the embedding model in {dir}: {reason}", dir = dir.display(), reason = reason.en)]
     Model { dir: PathBuf, reason: tanmi_base::Bilingual },
+    /// The server of the team cannot be reached, or does not answer in time.
+    #[error("cannot reach {server}: {reason}")]
+    TeamUnreachable { server: String, reason: String, may_have_run: bool },
+    /// The server of the team refused the write.
+    #[error("{server} refused: {message}")]
+    TeamRefused { server: String, code: String, message: String },
+    /// The server of the team cannot be reached, and as many writes as are kept wait for it.
+    #[error("{limit} writes wait for the server")]
+    OutboxFull { limit: usize },
     /// The memory cannot be read or written now. `place` names the file, folder or server.
     #[error("{}", describe(cause, place))]
     Unavailable { place: String, cause: UnavailableCause },

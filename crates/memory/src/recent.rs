@@ -12,7 +12,7 @@ use tanmi_index::{IndexedFile, MemoryFilter, MemoryIndex, MemoryKind, MemoryLett
 
 use crate::current::{self, Replaced};
 use crate::folder::{Folder, OLD_FACTS};
-use crate::record::{self, Line};
+use crate::record::{self, Author, Line, TEAM_FILES};
 use crate::search;
 
 pub(crate) mod choose;
@@ -25,12 +25,20 @@ pub struct StartQuery<'a> {
     pub facts: usize,
     /// Text about the current work; empty if there is none.
     pub topic: &'a str,
+    /// The name of the user in a team. The last summary of the user is told before that of another person.
+    pub person: Option<&'a str>,
 }
 
 impl StartQuery<'_> {
     /// Returns from when on facts are recent, and from when on facts with high confidence are.
     fn recent_from(&self) -> (Millis, Millis) {
         (self.now - i64::from(self.days) * DAY, self.now - HIGH_CONFIDENCE_DAYS * DAY)
+    }
+
+    /// Returns whether a memory is not one of another person.
+    fn is_own(&self, row: &MemoryRow) -> bool {
+        self.person.is_none()
+            || Author::of(row).is_none_or(|author| Some(author.person.as_str()) == self.person)
     }
 
     /// Returns whether a fact is recent.
@@ -75,23 +83,30 @@ pub(crate) const HIGH_CONFIDENCE: f64 = 0.9;
 const HIGH_CONFIDENCE_DAYS: i64 = 30;
 /// The number of facts beyond those that are told that are read, because some are left out.
 const SPARE: usize = 8;
+/// The number of summaries of a team among which that of the user is looked for.
+const TEAM_SUMMARIES: usize = 20;
 /// Maximum number of bytes read from the end of a file.
 const TAIL: u64 = 256 << 10;
 /// Maximum number of bytes read of core memory; a longer text is cut anyway.
 const MAX_CORE: u64 = 64 << 10;
 
-/// Returns the memory for a session start from the files and the index of a folder.
-pub fn load(folder: &Folder, query: &StartQuery<'_>) -> StartMemory {
+/// Returns the memory for a session start from the files and the index of a folder. The index of a joined project also
+/// contains the files of its replica.
+pub fn load(folder: &Folder, replica: Option<&Folder>, query: &StartQuery<'_>) -> StartMemory {
     let index = MemoryIndex::open_existing(&folder.index());
     let core = read_core(&folder.memory_md());
-    let unindexed = UnindexedLines::read(folder, index.as_ref(), query);
+    let unindexed = UnindexedLines::read(folder, replica, index.as_ref(), query);
     let (mut candidates, mut summary) = match &index {
         Some(index) => read_index(index, query, unindexed.hidden.len()),
         None => Default::default(),
     };
     for row in unindexed.rows {
         match row.letter.kind() {
-            MemoryKind::Summary => summary = Some(row),
+            MemoryKind::Summary
+                if query.is_own(&row) || !summary.as_ref().is_some_and(|row| query.is_own(row)) =>
+            {
+                summary = Some(row);
+            }
             MemoryKind::Fact if is_lasting_preference(&row) => candidates.preferences.push(row),
             MemoryKind::Fact if query.is_recent(&row) => candidates.recent.push(row),
             _ => {}
@@ -111,7 +126,12 @@ fn read_index(index: &MemoryIndex, query: &StartQuery<'_>, more: usize) -> (Cand
     let (from, confident_from) = query.recent_from();
     // More than are told, because some are left out as duplicates.
     let limit = query.facts + SPARE + more;
-    let summary = index.newest(Some(MemoryKind::Summary), &MemoryFilter::default(), 1, 0);
+    // In a team, those of others may be newer.
+    let summaries = if query.person.is_some() { TEAM_SUMMARIES } else { 1 };
+    let summaries = index.newest(Some(MemoryKind::Summary), &MemoryFilter::default(), summaries, 0);
+    let mut summaries = summaries.unwrap_or_default();
+    let own = summaries.iter().position(|row| query.is_own(row)).unwrap_or(0);
+    let summary = (own < summaries.len()).then(|| summaries.swap_remove(own));
     let lasting = MemoryFilter { is_lasting_preference: true, ..MemoryFilter::default() };
     let candidates = Candidates {
         preferences: index
@@ -120,7 +140,7 @@ fn read_index(index: &MemoryIndex, query: &StartQuery<'_>, more: usize) -> (Cand
         recent: index.recent_facts(from, confident_from, HIGH_CONFIDENCE, limit).unwrap_or_default(),
         related: if query.topic.is_empty() { Vec::new() } else { related_facts(index, query, more) },
     };
-    (candidates, summary.unwrap_or_default().into_iter().next())
+    (candidates, summary)
 }
 
 /// Returns the facts about the current work, the best first.
@@ -143,16 +163,24 @@ struct UnindexedLines {
 }
 
 impl UnindexedLines {
-    fn read(folder: &Folder, index: Option<&MemoryIndex>, query: &StartQuery<'_>) -> UnindexedLines {
+    fn read(
+        folder: &Folder,
+        replica: Option<&Folder>,
+        index: Option<&MemoryIndex>,
+        query: &StartQuery<'_>,
+    ) -> UnindexedLines {
         // With an index, only the files of today and yesterday can have grown, or one that a person edits; without
         // one, all recent days are read.
         let days = if index.is_some() { 1 } else { i64::from(query.days).max(HIGH_CONFIDENCE_DAYS) };
         let mut files = vec![(String::from(OLD_FACTS), folder.old_facts())];
-        files.extend(
-            (0..=days).rev().map(|back| folder.daily(query.now - back * DAY)).map(|path| {
-                (format!("daily/{}", path.file_name().unwrap_or_default().to_string_lossy()), path)
-            }),
-        );
+        for (prefix, folder) in [("", Some(folder)), (TEAM_FILES, replica)] {
+            let days = (0..=days).rev().filter_map(|back| Some(folder?.daily(query.now - back * DAY)));
+            files.extend(days.map(|path| {
+                let day = path.file_name().unwrap_or_default().to_string_lossy();
+                let name = format!("{prefix}daily/{day}");
+                (name, path)
+            }));
+        }
         files.push((String::from("sessions.jsonl"), folder.sessions()));
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         let known: Vec<IndexedFile> =

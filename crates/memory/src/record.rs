@@ -3,6 +3,7 @@
 //! Parsing is tolerant, because other tools wrote some of the lines. A line that cannot be parsed is a bad line
 //! and stays.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tanmi_base::{Millis, hash, text};
 use tanmi_index::{MemoryLetter, MemoryRow};
@@ -140,10 +141,68 @@ pub enum Line {
         hidden: bool,
         by: String,
     },
-    /// The start or end of a session.
+    /// The start or end of a session, or another line without a memory.
     Session,
     /// A line that cannot be parsed.
     Bad,
+}
+
+/// Begins the names of the files whose records wait for the server of a team.
+pub(crate) const QUEUE_FILES: &str = "outbox/";
+/// Begins the names of the files of a replica, if it is read together with other files.
+pub(crate) const TEAM_FILES: &str = "team/";
+
+/// Where a memory of a joined project is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// On this machine, for this user alone.
+    Machine,
+    /// On the server of the team, and in the replica.
+    Team,
+    /// On this machine, until the server can be reached.
+    Outbox,
+}
+
+impl Holder {
+    pub fn of(row: &MemoryRow) -> Holder {
+        match row.file.as_str() {
+            file if file.starts_with(TEAM_FILES) => Holder::Team,
+            file if file.starts_with(QUEUE_FILES) => Holder::Outbox,
+            _ => Holder::Machine,
+        }
+    }
+}
+
+/// Who saved a memory of a team. The server writes it into the line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Author {
+    pub person: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine: String,
+}
+
+impl Author {
+    /// Returns the author in the fields of a line.
+    fn of_fields(fields: &Map<String, Value>) -> Option<Author> {
+        Author::deserialize(fields.get("source")?).ok().filter(|author| !author.person.is_empty())
+    }
+
+    /// Returns the author of a memory, if it is one of a team.
+    pub fn of(row: &MemoryRow) -> Option<Author> {
+        if !row.more.contains("\"author\"") {
+            return None;
+        }
+        let more: Value = serde_json::from_str(&row.more).ok()?;
+        Author::deserialize(&more["author"]).ok()
+    }
+
+    /// Sets the author of a memory.
+    pub fn set(author: Option<&Author>, row: &mut MemoryRow) {
+        let mut more: Map<String, Value> = serde_json::from_str(&row.more).unwrap_or_default();
+        more.remove("author");
+        more.extend(author.map(|author| (String::from("author"), json!(author))));
+        row.more = more_of(more);
+    }
 }
 
 /// Parses a line. If the line has no type, the file name decides what it is.
@@ -154,6 +213,11 @@ pub fn read_line(line: &[u8], file: &str) -> Line {
     let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
     let at = parse_time(&fields);
     match text("type") {
+        // A write that waits for the server of a team. One without a line is not about memory.
+        "queued" if file.starts_with(QUEUE_FILES) => match fields.get("line").and_then(Value::as_str) {
+            Some(record) => read_line(record.as_bytes(), file),
+            None => Line::Session,
+        },
         "forget" | "tombstone" | "restore" | "replace" => Line::Mark {
             target: text("target").to_owned(),
             hidden: text("type") != "restore",
@@ -210,7 +274,7 @@ fn parse_record(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option
     };
     let confidence =
         fields.get("confidence").and_then(Value::as_f64).filter(|value| (0.0..=1.0).contains(value));
-    let row = MemoryRow {
+    let mut row = MemoryRow {
         id: id_of(fields, line),
         file: file.to_owned(),
         letter,
@@ -225,10 +289,17 @@ fn parse_record(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option
         more: more_of(Anchors::of_fields(fields).to_fields()),
         ..MemoryRow::default()
     };
+    add_author(&mut row, fields);
     Line::Record { row: Box::new(row), supersedes: strings(fields.get("supersedes")) }
 }
 
-/// Returns further fields of a fact as JSON; empty if there are none.
+fn add_author(row: &mut MemoryRow, fields: &Map<String, Value>) {
+    if let Some(author) = Author::of_fields(fields) {
+        Author::set(Some(&author), row);
+    }
+}
+
+/// Returns further fields of a record as JSON; empty if there are none.
 fn more_of(fields: Map<String, Value>) -> String {
     if fields.is_empty() { String::new() } else { Value::Object(fields).to_string() }
 }
@@ -243,7 +314,7 @@ fn parse_summary(fields: &Map<String, Value>, line: &[u8], file: &str, at: Optio
     let mut content = vec![topic.to_owned(), summary.to_owned()];
     content.extend(decisions.iter().chain(&todos).cloned());
     content.retain(|part| !part.trim().is_empty());
-    let row = MemoryRow {
+    let mut row = MemoryRow {
         id: id_of(fields, line),
         file: file.to_owned(),
         letter: MemoryLetter::S,
@@ -255,6 +326,7 @@ fn parse_summary(fields: &Map<String, Value>, line: &[u8], file: &str, at: Optio
         content_hash: content_hash(&content.join("\n")),
         ..MemoryRow::default()
     };
+    add_author(&mut row, fields);
     Line::Record { row: Box::new(row), supersedes: Vec::new() }
 }
 
@@ -344,6 +416,33 @@ mod tests {
         assert!(
             matches!(old, Line::Record { row, .. } if row.letter == MemoryLetter::S && row.content == "t\ns")
         );
+    }
+
+    #[test]
+    fn author_of_fact_and_summary_survives_export() {
+        let author = Author { person: "bob".into(), machine: "desk".into() };
+        for line in [
+            r#"{"id":"a","content":"x","type":"W","source":{"by":"mcp","person":"bob","machine":"desk"}}"#,
+            r#"{"id":"a","type":"summary","topic":"t","summary":"s","source":{"person":"bob","machine":"desk"}}"#,
+        ] {
+            let read = row(line);
+            assert_eq!(Author::of(&read), Some(author.clone()), "{line}");
+            let exported = crate::import::record_line(&read, 0);
+            assert_eq!(Author::of(&row(&exported)), Some(author.clone()), "{exported}");
+            assert!(!exported.contains("\"author\""), "{exported}");
+        }
+        assert_eq!(Author::of(&row(r#"{"content":"x","source":{"person":""}}"#)), None);
+        assert_eq!(row(r#"{"content":"x","source":{"by":"cli"}}"#).more, "");
+    }
+
+    #[test]
+    fn queued_line_is_a_record_in_the_outbox_only() {
+        let fact = r#"{"id":"a","content":"x","type":"W"}"#;
+        let queued = json!({"type": "queued", "key": "k", "line": fact}).to_string();
+        let Line::Record { row, .. } = read_line(queued.as_bytes(), "outbox/1.json") else { panic!() };
+        assert_eq!((row.id.as_str(), Holder::of(&row)), ("a", Holder::Outbox));
+        assert!(matches!(read_line(queued.as_bytes(), "daily/x.jsonl"), Line::Bad));
+        assert!(matches!(read_line(br#"{"type":"queued","run":{}}"#, "outbox/2.json"), Line::Session));
     }
 
     #[test]

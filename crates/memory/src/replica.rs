@@ -4,16 +4,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use tanmi_base::place::{ProjectPlace, ensure_dir};
 use tanmi_base::{Millis, fs};
 
 use crate::search::Hit;
-use crate::{AppendSync, Error, Fact, FileMemory, Folder, MemoryStore, Result};
-
-/// How long new lines are indexed at once. A later search indexes the rest.
-const INDEX_TIME: Duration = Duration::from_secs(10);
+use crate::{AppendSync, Error, Fact, FileMemory, Folder, Result};
 
 /// A copy of the memory of one project, with the number of the last change that it contains.
 #[derive(Clone, Debug)]
@@ -58,8 +54,6 @@ impl ReplicaMemory {
         let path = position_file(&folder);
         fs::write_atomic(&path, to.to_string().as_bytes(), folder.dir(), fs::Durability::Journaled)
             .map_err(Error::io(&path))?;
-        drop(lock);
-        let _ = self.files().maintain(Instant::now() + INDEX_TIME, None);
         Ok(true)
     }
 
@@ -102,7 +96,7 @@ fn remove(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MemoryFilter, MemoryType};
+    use crate::{MemoryFilter, MemoryStore, MemoryType};
 
     const NOW: Millis = 1_765_432_100_000;
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tanmi_base::Millis;
 use tanmi_index::{MemoryFilter, MemoryKind, MemoryRow};
 
+use crate::record::Author;
 use crate::search::Hit;
 use crate::store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SearchQuery};
 use crate::sync::SyncResult;
@@ -140,7 +141,8 @@ impl ScopedMemory {
             return Ok(row.clone());
         }
         // Files are those of the project.
-        let moved = MemoryRow { more: String::new(), hidden: false, ..row.clone() };
+        let mut moved = MemoryRow { more: String::new(), hidden: false, ..row.clone() };
+        Author::set(Author::of(row).as_ref(), &mut moved);
         self.user.create(false)?;
         self.user.import(&import::record_line(&moved, now), now, &mut |_, _| {})?;
         let id = std::slice::from_ref(&row.id);

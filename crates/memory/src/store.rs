@@ -32,7 +32,7 @@ pub trait MemoryStore: Send + Sync {
     /// `supersedes` instead. Fails if one of these is unknown or not current.
     fn save_fact(&self, fact: &Fact) -> Result<SavedFact>;
 
-    fn save_summary(&self, summary: &Summary) -> Result<()>;
+    fn save_summary(&self, summary: &Summary) -> Result<Delivery>;
 
     /// Returns the memories that match, the best first.
     fn search(&self, query: &SearchQuery<'_>) -> Result<Vec<Hit>>;
@@ -74,6 +74,16 @@ pub trait MemoryStore: Send + Sync {
     fn revision(&self) -> u64;
 }
 
+/// Where a saved memory is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// In the store.
+    #[default]
+    Stored,
+    /// On this machine, until the server of the team can be reached.
+    Queued,
+}
+
 /// The result of saving a fact.
 #[derive(Clone, Debug)]
 pub struct SavedFact {
@@ -82,6 +92,7 @@ pub struct SavedFact {
     pub is_duplicate: bool,
     /// Similar facts; none for a duplicate.
     pub similar: Vec<Hit>,
+    pub delivery: Delivery,
 }
 
 #[derive(Clone, Copy)]

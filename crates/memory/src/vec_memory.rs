@@ -13,7 +13,9 @@ use crate::recent::choose::{self, Candidates};
 use crate::recent::{StartMemory, StartQuery, is_lasting_preference};
 use crate::record::{self, Line};
 use crate::search::Hit;
-use crate::store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
+use crate::store::{
+    Delivery, ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery,
+};
 use crate::sync::SyncResult;
 use crate::{Error, Fact, Folder, Result, Summary, import, scoped, segment};
 
@@ -124,7 +126,7 @@ fn passes(row: &MemoryRow, filter: &MemoryFilter) -> bool {
     (filter.all || !row.hidden)
         && filter.letter.is_none_or(|letter| letter == row.letter)
         && (!filter.is_lasting_preference || is_lasting_preference(row))
-        && (!filter.has_files || row.letter.kind() == MemoryKind::Fact && !row.more.is_empty())
+        && (!filter.has_files || row.letter.kind() == MemoryKind::Fact && row.more.contains("\"files\""))
         && filter.kind.is_none_or(|kind| kind == row.letter.kind())
         && filter.session.as_ref().is_none_or(|session| *session == row.session)
         && filter.since.is_none_or(|since| row.at.is_some_and(|at| at >= since))
@@ -165,7 +167,7 @@ impl MemoryStore for VecMemory {
             for old in &fact.supersedes {
                 data.set_hidden(old, true, &id);
             }
-            return Ok(SavedFact { id, is_duplicate: true, similar: Vec::new() });
+            return Ok(SavedFact { id, is_duplicate: true, similar: Vec::new(), delivery: Delivery::Stored });
         }
         data.insert(&fact.to_line());
         let mut similar = data.search(&fact.content, &MemoryFilter::default());
@@ -175,12 +177,12 @@ impl MemoryStore for VecMemory {
                 && hit.row.letter.kind() == MemoryKind::Fact
                 && hit.row.id != fact.id
         });
-        Ok(SavedFact { id: fact.id.clone(), is_duplicate: false, similar })
+        Ok(SavedFact { id: fact.id.clone(), is_duplicate: false, similar, delivery: Delivery::Stored })
     }
 
-    fn save_summary(&self, summary: &Summary) -> Result<()> {
+    fn save_summary(&self, summary: &Summary) -> Result<Delivery> {
         self.data().insert(&summary.to_line());
-        Ok(())
+        Ok(Delivery::Stored)
     }
 
     fn search(&self, query: &SearchQuery<'_>) -> Result<Vec<Hit>> {

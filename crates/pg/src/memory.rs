@@ -9,7 +9,7 @@ use tanmi_base::{Millis, hash};
 use tanmi_memory::decide::{self, FactDecision};
 use tanmi_memory::record::{self, Line};
 use tanmi_memory::store::ImportResult;
-use tanmi_memory::{Mark, MemoryKind, ReplicaMemory, import};
+use tanmi_memory::{Author as RecordAuthor, Mark, MemoryKind, ReplicaMemory, import};
 use tanmi_protocol::{
     Document, DocumentPage, MEMORY, MemoryAnswer, MemoryCommand, MemoryOutcome, MemoryRequest,
 };
@@ -45,7 +45,7 @@ const STATES: &str = "SELECT id, hidden, replaced_by FROM memory WHERE project =
 pub struct PgMemory {
     store: PgStore,
     replica: ReplicaMemory,
-    author: Option<Author>,
+    author: Option<(Author, RecordAuthor)>,
 }
 
 impl PgMemory {
@@ -58,8 +58,9 @@ impl PgMemory {
     /// Returns the same memory, whose writes name a person.
     pub fn written_by(&self, caller: &Caller, session: Option<&str>, machine: &str) -> PgMemory {
         let (session, machine) = (session.map(String::from), machine.to_owned());
+        let record = RecordAuthor { person: caller.name.clone(), machine: machine.clone() };
         let author = Author { person: caller.person.clone(), session, machine };
-        PgMemory { author: Some(author), ..self.clone() }
+        PgMemory { author: Some((author, record)), ..self.clone() }
     }
 
     /// Runs a request of a person. A request whose key is known is not run again: its stored answer is returned.
@@ -68,6 +69,7 @@ impl PgMemory {
     }
 
     fn try_request(&self, caller: &Caller, request: &MemoryRequest) -> Result<MemoryAnswer, RunError> {
+        let record = RecordAuthor { person: caller.name.clone(), machine: request.machine.clone() };
         let author = Author {
             person: caller.person.clone(),
             session: request.session.clone(),
@@ -84,7 +86,7 @@ impl PgMemory {
         if tx.is_foreign() {
             return Err(RunError::ForeignSession);
         }
-        let outcome = match apply(&mut tx, &caller.name, &request.command) {
+        let outcome = match apply(&mut tx, &record, &request.command) {
             Ok(outcome) => outcome,
             Err(error) => {
                 // The lease ends earlier if this fails.
@@ -108,7 +110,7 @@ impl PgMemory {
         retry(|| {
             let mut tx = MemoryTx::begin(&self.store, lookup(), now)?;
             let value = work(&mut tx)?;
-            tx.commit(self.author.as_ref(), None)?;
+            tx.commit(self.author.as_ref().map(|(author, _)| author), None)?;
             Ok(value)
         })
     }
@@ -206,10 +208,14 @@ fn state_mark(row: &Row) -> String {
     record::mark_line(kind, id, replaced_by, 0, "replica")
 }
 
-fn apply(tx: &mut MemoryTx<'_>, person: &str, command: &MemoryCommand) -> Result<MemoryOutcome, RunError> {
+fn apply(
+    tx: &mut MemoryTx<'_>,
+    author: &RecordAuthor,
+    command: &MemoryCommand,
+) -> Result<MemoryOutcome, RunError> {
     match command {
         MemoryCommand::Save { line } => {
-            let (id, is_duplicate) = save(tx, &with_person(line, person)?)?;
+            let (id, is_duplicate) = save(tx, &with_author(line, author)?)?;
             Ok(MemoryOutcome::Saved { id, is_duplicate })
         }
         MemoryCommand::Mark { mark, ids, by } => {
@@ -219,7 +225,7 @@ fn apply(tx: &mut MemoryTx<'_>, person: &str, command: &MemoryCommand) -> Result
         }
         MemoryCommand::Import { lines } => {
             let now = tx.now();
-            Ok(MemoryOutcome::Imported { result: import_lines(tx, lines, now)? })
+            Ok(MemoryOutcome::Imported { result: import_lines(tx, lines, Some(author), now)? })
         }
     }
 }
@@ -243,12 +249,17 @@ fn lookup_of_line(line: &str) -> Lookup {
     }
 }
 
-/// Returns a line with the name of the person who saved it, so that other people are told who said it.
-fn with_person(line: &str, person: &str) -> Result<String, RunError> {
+/// Returns a line with the person who saved it and the machine, so that other people are told who said it.
+fn with_author(line: &str, author: &RecordAuthor) -> Result<String, RunError> {
     let mut value: serde_json::Value = serde_json::from_str(line).map_err(|_| bad_line())?;
     let fields = value.as_object_mut().ok_or_else(bad_line)?;
     let source = fields.entry("source").or_insert_with(|| serde_json::json!({}));
-    source.as_object_mut().ok_or_else(bad_line)?.insert(String::from("person"), person.into());
+    let source = source.as_object_mut().ok_or_else(bad_line)?;
+    source.insert(String::from("person"), author.person.as_str().into());
+    source.remove("machine");
+    if !author.machine.is_empty() {
+        source.insert(String::from("machine"), author.machine.as_str().into());
+    }
     Ok(value.to_string())
 }
 
@@ -302,12 +313,19 @@ fn set_marks(
     Ok(())
 }
 
-/// Imports lines. A fact whose content is in force already is added as superseded by that one.
-fn import_lines(tx: &mut MemoryTx<'_>, lines: &str, now: Millis) -> Result<ImportResult, RunError> {
+/// Imports lines, whose author is the one who imports them. A fact whose content is in force already is added as superseded
+/// by that one.
+fn import_lines(
+    tx: &mut MemoryTx<'_>,
+    lines: &str,
+    author: Option<&RecordAuthor>,
+    now: Millis,
+) -> Result<ImportResult, RunError> {
     let known = tx.ids()?;
-    let batch = import::read(lines, |id| Ok(known.contains(id)))?;
-    for row in &batch.records {
+    let mut batch = import::read(lines, |id| Ok(known.contains(id)))?;
+    for row in &mut batch.records {
         tx::check_shared(row)?;
+        RecordAuthor::set(author, row);
         tx.append(&import::record_line(row, now))?;
     }
     for mark in &batch.marks {

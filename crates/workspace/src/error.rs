@@ -230,6 +230,10 @@ pub enum Error {
         #[serde(default)]
         may_have_run: bool,
     },
+    /// The server of the team cannot be reached, and as many writes as are kept wait for it.
+    OutboxFull {
+        limit: usize,
+    },
     /// The server of the team refused a request with an error that this version does not know.
     TeamRefused {
         server: String,
@@ -318,6 +322,7 @@ impl Error {
             Error::Corrupt { .. } => "FILE_DAMAGED",
             Error::Conflict { .. } => "CONTENDED",
             Error::TeamUnreachable { .. } => "TEAM_UNREACHABLE",
+            Error::OutboxFull { .. } => "OUTBOX_FULL",
             Error::TeamRefused { code, .. } => code,
             Error::UnexpectedOutcome => "INTERNAL",
             Error::Unavailable { cause, .. } => match cause {

@@ -192,8 +192,7 @@ fn conditions(filter: &MemoryFilter) -> (String, Vec<Value>) {
         sql.push_str(" AND letter = 'O' AND confidence >= 0.9");
     }
     if filter.has_files {
-        // Of a fact, `more` has its files only.
-        sql.push_str(" AND kind = 'fact' AND more <> ''");
+        sql.push_str(" AND kind = 'fact' AND instr(more, '\"files\"') > 0");
     }
     if let Some(suffix) = &filter.id_suffix {
         sql.push_str(" AND substr(id, -length(?)) = ?");

@@ -17,15 +17,9 @@ impl FileMemory {
     pub(super) fn write_fact(&self, fact: &Fact) -> Result<SavedFact> {
         let lock = self.lock()?;
         let index = self.index()?;
-        let new = decide::NewFact {
-            content_hash: record::content_hash(&fact.content),
-            supersedes: &fact.supersedes,
-            at: fact.at,
-            by: &fact.by,
-        };
-        if let FactDecision::Duplicate { id, lines } = decide::save_fact(&index, &new)? {
+        if let FactDecision::Duplicate { id, lines } = decide::save_fact(&index, &new_fact(fact))? {
             self.append_marks(&lock, &index, &lines, fact.at)?;
-            return Ok(SavedFact { id, is_duplicate: true, similar: Vec::new() });
+            return Ok(SavedFact { id, is_duplicate: true, similar: Vec::new(), delivery: Delivery::Stored });
         }
         let path = if fact.supersedes.is_empty() {
             self.folder.daily(fact.at)
@@ -35,7 +29,7 @@ impl FileMemory {
         self.folder.append(&lock, &path, &fact.to_line(), AppendSync::Yes)?;
         let similar = find_similar(&index, fact);
         self.index_new_lines(&index);
-        Ok(SavedFact { id: fact.id.clone(), is_duplicate: false, similar })
+        Ok(SavedFact { id: fact.id.clone(), is_duplicate: false, similar, delivery: Delivery::Stored })
     }
 
     fn append_marks(&self, lock: &Lock, index: &MemoryIndex, lines: &[String], at: Millis) -> Result<()> {
@@ -46,8 +40,25 @@ impl FileMemory {
         Ok(())
     }
 
+    /// Returns the id of the current fact with the content of a new one, if there is one. Fails like
+    /// [`MemoryStore::save_fact`] and writes nothing.
+    pub fn find_duplicate(&self, fact: &Fact) -> Result<Option<String>> {
+        Ok(match decide::save_fact(&self.index()?, &new_fact(fact))? {
+            FactDecision::Duplicate { id, .. } => Some(id),
+            FactDecision::Add => None,
+        })
+    }
+
+    /// Hides facts that the fact `by` supersedes, on this machine alone.
+    pub fn supersede(&self, ids: &[String], by: &str, at: Millis, writer: &str) -> Result<()> {
+        let lock = self.lock()?;
+        let lines: Vec<String> =
+            ids.iter().map(|id| record::mark_line("replace", id, by, at, writer)).collect();
+        self.append_marks(&lock, &self.index()?, &lines, at)
+    }
+
     /// Returns facts that are similar to one.
-    pub(crate) fn similar(&self, fact: &Fact) -> Result<Vec<Hit>> {
+    pub fn similar(&self, fact: &Fact) -> Result<Vec<Hit>> {
         Ok(find_similar(&self.index()?, fact))
     }
 
@@ -126,6 +137,15 @@ impl FileMemory {
             add(path, &record::mark_line(mark.kind(), &mark.target, &mark.by, now, "import"));
         }
         texts
+    }
+}
+
+fn new_fact(fact: &Fact) -> decide::NewFact<'_> {
+    decide::NewFact {
+        content_hash: record::content_hash(&fact.content),
+        supersedes: &fact.supersedes,
+        at: fact.at,
+        by: &fact.by,
     }
 }
 

@@ -8,12 +8,12 @@ use tanmi_memory::search::Hit;
 use tanmi_memory::store::ImportResult;
 use tanmi_memory::sync::SyncResult;
 use tanmi_memory::{
-    Fact, FileMemory, Folder, Mark, MemoryFilter, MemoryPage, MemoryRow, MemoryStats, MemoryStore, Result,
-    SavedFact, SearchQuery, Summary,
+    Delivery, Fact, FileMemory, Folder, Mark, MemoryFilter, MemoryPage, MemoryRow, MemoryStats, MemoryStore,
+    Result, SavedFact, SearchQuery, Summary,
 };
 
 use super::tx::Lookup;
-use super::{PgMemory, import_lines, lookup_of_line, save, set_marks};
+use super::{PgMemory, import_lines, lookup_of_line, save, set_marks, with_author};
 use crate::error::{PLACE, memory_error};
 use crate::run::RunError;
 
@@ -25,6 +25,14 @@ impl PgMemory {
     fn files(&self) -> Result<FileMemory> {
         self.catch_up().map_err(into_memory)?;
         Ok(self.replica.files())
+    }
+
+    /// Returns a line that names the person whose writes these are.
+    fn authored(&self, line: String) -> Result<String> {
+        match &self.author {
+            Some((_, author)) => with_author(&line, author).map_err(into_memory),
+            None => Ok(line),
+        }
     }
 }
 
@@ -53,19 +61,19 @@ impl MemoryStore for PgMemory {
     }
 
     fn save_fact(&self, fact: &Fact) -> Result<SavedFact> {
-        let line = fact.to_line();
+        let line = self.authored(fact.to_line())?;
         let (id, is_duplicate) =
             self.write(fact.at, || lookup_of_line(&line), |tx| save(tx, &line)).map_err(into_memory)?;
         // The fact is saved, also if the replica cannot be read now.
         let is_current = !is_duplicate && self.catch_up().is_ok();
         let similar = if is_current { self.replica.similar(fact).unwrap_or_default() } else { Vec::new() };
-        Ok(SavedFact { id, is_duplicate, similar })
+        Ok(SavedFact { id, is_duplicate, similar, delivery: Delivery::Stored })
     }
 
-    fn save_summary(&self, summary: &Summary) -> Result<()> {
-        let line = summary.to_line();
+    fn save_summary(&self, summary: &Summary) -> Result<Delivery> {
+        let line = self.authored(summary.to_line())?;
         self.write(summary.at, || lookup_of_line(&line), |tx| save(tx, &line)).map_err(into_memory)?;
-        Ok(())
+        Ok(Delivery::Stored)
     }
 
     fn search(&self, query: &SearchQuery<'_>) -> Result<Vec<Hit>> {
@@ -88,8 +96,10 @@ impl MemoryStore for PgMemory {
     }
 
     fn import(&self, lines: &str, now: Millis, progress: &mut dyn FnMut(u64, u64)) -> Result<ImportResult> {
-        let imported =
-            self.write(now, Lookup::default, |tx| import_lines(tx, lines, now)).map_err(into_memory)?;
+        let author = self.author.as_ref().map(|(_, author)| author);
+        let imported = self
+            .write(now, Lookup::default, |tx| import_lines(tx, lines, author, now))
+            .map_err(into_memory)?;
         progress(lines.len() as u64, lines.len() as u64);
         Ok(imported)
     }

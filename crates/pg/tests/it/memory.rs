@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use tanmi_memory::contract::{self, NOW, everything};
 use tanmi_memory::{
-    Fact, Mark, MemoryFilter, MemoryStore, MemoryType, ReplicaMemory, SearchQuery, Summary, VecMemory,
+    Author, Fact, Mark, MemoryFilter, MemoryStore, MemoryType, ReplicaMemory, SearchQuery, Summary, VecMemory,
 };
 use tanmi_pg::{Caller, People, PgMemory, PgStore, Role, RunError, create_project, migrate};
 use tanmi_protocol::{MEMORY, MemoryCommand, MemoryOutcome, MemoryRequest};
@@ -94,6 +94,31 @@ fn private_memories_are_refused_and_nothing_is_stored() {
     let error = memory.import(&lines, NOW, &mut |_, _| {}).unwrap_err();
     assert!(matches!(&error, tanmi_memory::Error::Private { id } if id == "t1"), "{error:?}");
     assert!(state(&memory).is_empty() && !memory.exists());
+}
+
+#[test]
+fn line_that_names_another_author_gets_the_one_of_the_caller() {
+    let Some(cluster) = Cluster::start() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let memory = memory_in(&cluster.store("app"), dir.path());
+    let bob = member(&cluster, "app", "bob");
+    let line = |id: &str| {
+        format!(
+            r#"{{"id":"{id}","content":"Use {id}","type":"W","source":{{"person":"ada","machine":"hers"}}}}"#
+        )
+    };
+    for (key, command) in
+        [("1", MemoryCommand::Save { line: line("f1") }), ("2", MemoryCommand::Import { lines: line("f2") })]
+    {
+        memory.run_request(&bob, &request(key, command)).unwrap();
+    }
+    let page = memory.written_by(&bob, None, "page");
+    page.save_fact(&fact("f3", "Use f3")).unwrap();
+    page.import(&line("f4"), NOW, &mut |_, _| {}).unwrap();
+    for (id, machine) in [("f1", "laptop"), ("f2", "laptop"), ("f3", "page"), ("f4", "page")] {
+        let author = Author::of(&memory.find(id).unwrap()).unwrap();
+        assert_eq!((author.person.as_str(), author.machine.as_str()), ("bob", machine), "{id}");
+    }
 }
 
 #[test]

@@ -188,6 +188,12 @@ impl Error {
                 format!("无法连接团队服务器 {server}：{reason}"),
                 format!("cannot reach the team server {server}: {reason}"),
             ),
+            Error::OutboxFull { limit } => (
+                format!("团队服务器无法连接，并且已有 {limit} 次写入在等待它；此次写入没有保存"),
+                format!(
+                    "the team server cannot be reached and {limit} writes already wait for it; this one was not saved"
+                ),
+            ),
             Error::TeamRefused { server, message, .. } => (
                 format!("团队服务器 {server} 拒绝了请求：{message}"),
                 format!("the team server {server} refused the request: {message}"),
@@ -475,6 +481,16 @@ impl Error {
                     "nothing was changed; `tanmi team status` shows the connection, try again later",
                 ),
                 _ => texts("没有写入任何更改；稍后再试", "nothing was changed; try again later"),
+            },
+            Error::OutboxFull { .. } => match interface {
+                Interface::CommandLine => texts(
+                    "`tanmi team sync` 发送它们，`tanmi team outbox list` 列出它们",
+                    "`tanmi team sync` sends them, `tanmi team outbox list` shows them",
+                ),
+                _ => texts(
+                    "请用户在终端中运行 `tanmi team sync`",
+                    "ask the user to run `tanmi team sync` in a terminal",
+                ),
             },
             Error::Invalid { .. }
             | Error::Empty { .. }

@@ -127,6 +127,7 @@ fn samples() -> Vec<Error> {
             server: String::from("https://team.example"),
             reason: String::from("connection refused"),
         },
+        Error::OutboxFull { limit: 10_000 },
         Error::team_refused("https://team.example", "FORBIDDEN", "the role is reader"),
         Error::UnexpectedOutcome,
         Error::from(index_error()),
