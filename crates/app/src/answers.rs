@@ -99,6 +99,15 @@ fn truncated_note(lang: Lang) -> &'static str {
     )
 }
 
+/// Adds that an answer is as of an earlier time, because the server of the team was not reached since. Returns `false` if
+/// the answer is not an object.
+pub fn mark_stale(answer: &mut Value, as_of: &str) -> bool {
+    let Some(fields) = answer.as_object_mut() else { return false };
+    fields.insert(String::from("stale"), json!(true));
+    fields.insert(String::from("asOf"), json!(as_of));
+    true
+}
+
 fn insert_first(answer: &mut Value, key: &str, note: &str) {
     if let Some(fields) = answer.as_object_mut() {
         fields.shift_insert(0, key.to_owned(), json!(note));

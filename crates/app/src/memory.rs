@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
-use tanmi_base::{id, secrets};
+use tanmi_base::{Lang, id, secrets};
 use tanmi_event::Source;
 use tanmi_memory::scoped::{Scope, ScopedMemory};
 use tanmi_memory::sync::SyncResult;
 use tanmi_memory::{
-    Fact, Mark, MemoryFilter, MemoryKind, MemoryRow, MemoryStore, MemoryType, SearchQuery, Summary, record,
+    Delivery, Fact, Mark, MemoryFilter, MemoryKind, MemoryRow, MemoryStore, MemoryType, SearchQuery, Summary,
+    record,
 };
 use tanmi_session::SessionState;
 use tanmi_workspace::model::Operator;
@@ -70,6 +71,14 @@ pub struct MemoryQuery {
     pub all: bool,
     pub limit: usize,
     pub skip: usize,
+}
+
+/// Returns what a write that waits for the server of a team means.
+pub(crate) fn queued_notice(lang: Lang) -> &'static str {
+    lang.pick(
+        "团队服务器无法连接；已保存在本机，连接恢复后发送",
+        "The team server is away; this is saved on this machine and sent when the server is back",
+    )
 }
 
 /// The use cases for memory.
@@ -179,7 +188,14 @@ impl MemoryService {
         }
         let similar: Vec<Memory> = saved.similar.iter().map(|hit| self.view_hit(hit)).collect();
         let hint = self.supersede_hint(&similar);
-        Ok(SaveResult { id: saved.id, duplicate: saved.is_duplicate, masked, similar, hint, notice })
+        let queued = saved.delivery == Delivery::Queued;
+        let notice = if queued { Some(self.queued_notice()) } else { notice };
+        Ok(SaveResult { id: saved.id, duplicate: saved.is_duplicate, queued, masked, similar, hint, notice })
+    }
+
+    /// Returns what a write that waits for the server of the team means.
+    fn queued_notice(&self) -> &'static str {
+        queued_notice(self.core.lang())
     }
 
     /// Returns how the caller supersedes facts that look like the same matter.
@@ -229,7 +245,8 @@ impl MemoryService {
             by: self.writer().to_owned(),
         };
         let notice = self.create()?;
-        self.store().save_summary(&summary)?;
+        let queued = self.store().save_summary(&summary)? == Delivery::Queued;
+        let notice = if queued { Some(self.queued_notice()) } else { notice };
         // Only this session: sessions in other windows are still asked for their summaries.
         self.update_session_state(&summary.session, |state| {
             (state.prompts_since_summary, state.completed_since_summary) = (0, 0);
@@ -239,7 +256,8 @@ impl MemoryService {
         if !summary.session.is_empty() {
             let _ = self.core.states().register_in_project(self.core.project.id().as_str(), &summary.session);
         }
-        Ok(SaveResult { id: summary.id, duplicate: false, masked, similar: Vec::new(), hint: None, notice })
+        let (duplicate, similar, hint) = (false, Vec::new(), None);
+        Ok(SaveResult { id: summary.id, duplicate, queued, masked, similar, hint, notice })
     }
 
     pub fn search(&self, query: &str, wanted: &MemoryQuery) -> Result<MemoryResults> {

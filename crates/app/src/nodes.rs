@@ -20,6 +20,7 @@ use crate::core::{Core, WorkspaceRef};
 use crate::error::{Error, Result};
 use crate::events::EventService;
 use crate::masking::MaskReport;
+use crate::memory::queued_notice;
 use crate::presence;
 use crate::resolver::CallScope;
 use crate::sessions::SessionService;
@@ -84,6 +85,11 @@ pub struct LogResult {
     pub entries: Vec<LogEntry>,
     /// The number of all entries, not only those in `entries`.
     pub total: usize,
+    /// Whether the new entry waits on this machine until the server of the team can be reached.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub queued: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<&'static str>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -395,9 +401,10 @@ impl NodeService {
     ) -> Result<InWorkspace<LogResult>> {
         let command = Command::AppendLog { target: target.clone(), event: event.to_owned() };
         let (outcome, change) = self.run(ws, command)?;
-        let (entry, total) = outcome.into_log()?;
+        let (entry, total, queued) = outcome.into_log()?;
         self.note(ws, CallChange::Logged { node: target.to_string(), text: entry.event.clone() });
-        let result = LogResult { node_id: target.to_string(), entries: vec![entry], total };
+        let notice = queued.then(|| queued_notice(self.core.lang()));
+        let result = LogResult { node_id: target.to_string(), entries: vec![entry], total, queued, notice };
         Ok(InWorkspace::committed(ws, change, result))
     }
 
@@ -406,7 +413,8 @@ impl NodeService {
         let mut entries = ws.store().activity(&ws.id, target, self.core.now())?.log;
         let total = entries.len();
         let entries = entries.split_off(total.saturating_sub(limit));
-        Ok(InWorkspace::read(ws, LogResult { node_id: target.to_string(), entries, total }))
+        let (node_id, queued, notice) = (target.to_string(), false, None);
+        Ok(InWorkspace::read(ws, LogResult { node_id, entries, total, queued, notice }))
     }
 
     pub fn update_problem(

@@ -13,7 +13,7 @@ use tanmi_base::paths::project_key;
 use tanmi_base::place::ProjectPlace;
 use tanmi_memory::{FileMemory, MemoryStore};
 use tanmi_session::{Bindings, FileBindings, FileLedger, Ledger};
-use tanmi_team::{Connection, Member, Membership, TeamWorkspaces, find_member, replicas};
+use tanmi_team::{Connection, Member, Membership, TeamMemory, TeamWorkspaces, find_member, replicas};
 use tanmi_workspace::model::WorkspaceId;
 use tanmi_workspace::store::{ChangeFeed, ContextSnapshots, FileStore, LocalMaintenance, Workspaces};
 
@@ -53,6 +53,10 @@ pub trait Project: Send + Sync {
     }
     /// Returns the connection to the server and the replica, if a team server keeps the project.
     fn team(&self) -> Option<&Arc<TeamWorkspaces>> {
+        None
+    }
+    /// Returns the name of the user in the team that shares the project.
+    fn person(&self) -> Option<&str> {
         None
     }
     /// Fails if the stores of the project cannot be used: it was moved, replaced or deleted since the first call, or it
@@ -174,7 +178,6 @@ struct JoinedProject {
     id: ProjectId,
     replica: Arc<FileStore>,
     workspaces: Arc<TeamWorkspaces>,
-    home: PathBuf,
 }
 
 impl JoinedProject {
@@ -184,15 +187,15 @@ impl JoinedProject {
         let replica = Arc::new(FileStore::new(place.clone()));
         let clock = tanmi_base::clock::now;
         let connection = Arc::new(Connection::new(member, &folder, clock));
+        let memory = Arc::new(TeamMemory::new(member, home, connection.clone(), clock));
         let workspaces =
-            TeamWorkspaces::new(folder.clone(), replica.clone(), connection, &member.machine, clock);
+            TeamWorkspaces::new(folder.clone(), replica.clone(), connection, &member.machine, memory, clock);
         JoinedProject {
             checkout: checkout_of(member, None).unwrap_or(&folder).to_owned(),
             place,
             id: ProjectId::of_folder(&folder),
             replica,
             workspaces: Arc::new(workspaces),
-            home: home.to_owned(),
         }
     }
 }
@@ -220,6 +223,10 @@ impl Project for JoinedProject {
         Some(&self.workspaces)
     }
 
+    fn person(&self) -> Option<&str> {
+        Some(self.workspaces.memory().person())
+    }
+
     fn check(&self) -> Result<()> {
         Ok(())
     }
@@ -237,7 +244,7 @@ impl Project for JoinedProject {
     }
 
     fn memory(&self) -> Arc<dyn MemoryStore> {
-        Arc::new(FileMemory::new(self.place.clone(), &self.home))
+        self.workspaces.memory().clone()
     }
 
     fn maintenance(&self) -> Option<&dyn LocalMaintenance> {

@@ -14,6 +14,10 @@ use crate::error::{Error, Result, TeamProblem};
 use crate::stores::{KnownWorkspace, Project, Stores};
 use crate::trust;
 
+mod outbox;
+
+pub use outbox::{DiscardResult, OutboxEntry, OutboxList, RetryResult};
+
 /// The largest `.tanmi/team.json` that is read.
 const MAX_OFFER: u64 = 64 << 10;
 
@@ -60,6 +64,10 @@ pub struct SyncResult {
     pub changes: usize,
     pub fetched: usize,
     pub removed: usize,
+    /// The number of writes that waited and were sent.
+    pub delivered: usize,
+    /// The number of writes that the server refused.
+    pub undelivered: usize,
 }
 
 #[derive(Clone)]
@@ -210,6 +218,8 @@ fn fetch(stores: &Stores, project: &Arc<dyn Project>, progress: &mut dyn FnMut(u
     let Some(team) = project.team() else {
         return Err(Error::Team(TeamProblem::NotJoined { project: project.checkout().to_owned() }));
     };
+    // First, so that what it sends comes back with the changes.
+    let delivered = team.memory().exchange()?;
     let synced = team.sync(progress)?;
     let known =
         project.workspaces().headers()?.into_iter().filter_map(|(id, header)| {
@@ -221,6 +231,8 @@ fn fetch(stores: &Stores, project: &Arc<dyn Project>, progress: &mut dyn FnMut(u
         changes: synced.changes,
         fetched: synced.fetched,
         removed: synced.removed,
+        delivered: delivered.sent,
+        undelivered: delivered.refused,
     })
 }
 

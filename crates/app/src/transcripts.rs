@@ -33,7 +33,7 @@ impl MemoryService {
         let paths = if paths.is_empty() { self.find_transcripts() } else { expand(paths)? };
         let mut ingested = IngestResult::default();
         for path in &paths {
-            ingest(self.core.home(), self.core.folder(), path, &mut ingested)?;
+            ingest(self.core.home(), self.core.project.folder(), path, &mut ingested)?;
         }
         if ingested.turns > 0 && self.core.project.memory().exists() {
             self.sync(&mut |_, _| {})?;

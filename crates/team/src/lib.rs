@@ -9,7 +9,11 @@ mod connection;
 mod follower;
 mod login;
 mod membership;
+mod memory;
+mod outbox;
 mod presence;
+#[cfg(test)]
+mod scripted;
 mod state;
 mod workspaces;
 
@@ -18,6 +22,10 @@ pub use connection::Connection;
 pub use follower::{Duties, Follower};
 pub use login::{LoginError, request_link};
 pub use membership::{Member, Membership, find_member, replicas};
+pub use memory::TeamMemory;
+pub use outbox::{
+    Delivered, Entry, EntryRefusal, MAX_ENTRIES, Outbox, OutboxCounts, OutboxError, QueuedWrite,
+};
 pub use presence::Presence;
 pub use state::ReplicaState;
 pub use tanmi_protocol::Present;

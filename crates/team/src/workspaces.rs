@@ -25,7 +25,10 @@ use tanmi_workspace::store::{
 
 use crate::client::ClientError;
 use crate::connection::Connection;
+use crate::memory::TeamMemory;
 use crate::presence::Presence;
+
+mod queue;
 
 /// The workspaces of a project that a team server keeps.
 pub struct TeamWorkspaces {
@@ -34,6 +37,7 @@ pub struct TeamWorkspaces {
     replica: Arc<FileStore>,
     connection: Arc<Connection>,
     machine: String,
+    memory: Arc<TeamMemory>,
     clock: fn() -> Millis,
 }
 
@@ -68,9 +72,15 @@ impl TeamWorkspaces {
         replica: Arc<FileStore>,
         connection: Arc<Connection>,
         machine: &str,
+        memory: Arc<TeamMemory>,
         clock: fn() -> Millis,
     ) -> TeamWorkspaces {
-        TeamWorkspaces { folder, replica, connection, machine: machine.to_owned(), clock }
+        TeamWorkspaces { folder, replica, connection, machine: machine.to_owned(), memory, clock }
+    }
+
+    /// Returns the memory of the project, which delivers what waits for the server.
+    pub fn memory(&self) -> &Arc<TeamMemory> {
+        &self.memory
     }
 
     pub fn connection(&self) -> &Connection {
@@ -302,6 +312,9 @@ impl Workspaces for TeamWorkspaces {
             fence,
             expects: None,
         };
+        if let Command::AppendLog { target, event } = command {
+            return self.append_log(target, event, op, with_key);
+        }
         let answer = self.connection.command(with_key, |client, request| client.run(request));
         let answer = answer.map_err(|error| self.failed(error))?;
         self.connection.note_time(answer.now);
@@ -313,6 +326,7 @@ impl Workspaces for TeamWorkspaces {
         }
         // The change is on the server. If the replica cannot be written now, a later call catches up.
         let _ = self.apply(id, answer.seq, &answer.docs);
+        self.deliver_briefly();
         Ok(Committed { outcome: answer.outcome, seq: answer.seq })
     }
 

@@ -132,6 +132,9 @@ pub enum Outcome {
         entry: LogEntry,
         /// The number of all entries, including the new one.
         total: usize,
+        /// Whether the entry waits on this machine for the server of a team.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_queued: bool,
     },
     Problem {
         problem: Option<Problem>,
@@ -228,7 +231,7 @@ pub fn apply(
         }
         Command::AppendLog { target, event } => {
             let (entry, total) = ops::append_log(tx, &target, &event, op)?;
-            Outcome::Log { entry, total }
+            Outcome::Log { entry, total, is_queued: false }
         }
         Command::UpdateProblem { target, change } => {
             let problem = Some(ops::update_problem(tx, &target, change, op)?);
@@ -295,9 +298,10 @@ impl Outcome {
         }
     }
 
-    pub fn into_log(self) -> Result<(LogEntry, usize)> {
+    /// Returns the entry, the number of all entries, and whether the entry waits for the server of a team.
+    pub fn into_log(self) -> Result<(LogEntry, usize, bool)> {
         match self {
-            Outcome::Log { entry, total } => Ok((entry, total)),
+            Outcome::Log { entry, total, is_queued } => Ok((entry, total, is_queued)),
             other => Err(other.unexpected()),
         }
     }

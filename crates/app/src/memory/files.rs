@@ -51,11 +51,13 @@ impl MemoryService {
     }
 
     pub(super) fn view(&self, row: &MemoryRow) -> Memory {
-        Memory::of(row, None).with_files(row, self.core.folder())
+        let memory = Memory::of(row, None).with_author(row, self.core.project.person());
+        memory.with_files(row, self.core.folder())
     }
 
     pub(super) fn view_hit(&self, hit: &Hit) -> Memory {
-        Memory::of_hit(hit).with_files(&hit.row, self.core.folder())
+        let memory = Memory::of_hit(hit).with_author(&hit.row, self.core.project.person());
+        memory.with_files(&hit.row, self.core.folder())
     }
 
     /// Returns the facts whose files changed or are gone, the newest first.

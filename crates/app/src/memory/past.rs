@@ -54,7 +54,8 @@ impl MemoryService {
             versions.extend(older.into_iter().filter(|row| seen.insert(row.id.clone())));
             at += 1;
         }
-        Ok(versions.iter().map(|row| Memory::of(row, None)).collect())
+        let view = |row| Memory::of(row, None).with_author(row, self.core.project.person());
+        Ok(versions.iter().map(view).collect())
     }
 
     /// Returns the digests of the sessions that last worked in this project and wrote no summary since, the latest first.

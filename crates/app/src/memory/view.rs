@@ -5,9 +5,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use tanmi_base::{clock, text};
 use tanmi_memory::anchors::{Anchors, FileAnchor, FileState};
+use tanmi_memory::record::Holder;
 use tanmi_memory::scoped::Scope;
 use tanmi_memory::search::Hit;
-use tanmi_memory::{MemoryRow, dates, record};
+use tanmi_memory::{Author, MemoryRow, dates, record};
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -17,6 +18,9 @@ pub struct SaveResult {
     /// by the existing one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub duplicate: bool,
+    /// Whether it waits on this machine until the server of the team can be reached.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub queued: bool,
     /// Kinds of secrets that were masked before the text was written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub masked: Vec<&'static str>,
@@ -54,6 +58,12 @@ pub struct Memory {
     pub entities: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// The person of the team who saved it, and the machine, if that is another person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<Author>,
+    /// Whether it waits for the server of the team. Other people do not see it yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub queued: bool,
     /// The files that it is about, and whether they changed since.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FactFile>,
@@ -117,6 +127,8 @@ impl Memory {
             speaker: row.speaker.clone(),
             entities: record::entities(row),
             confidence: row.confidence,
+            author: None,
+            queued: Holder::of(row) == Holder::Outbox,
             files: Vec::new(),
             commit: None,
             before: String::new(),
@@ -133,6 +145,12 @@ impl Memory {
         let Anchors { files, commit } = Anchors::of(row);
         let file = |file: FileAnchor| FactFile { state: file.state(project), path: file.path };
         (self.files, self.commit) = (files.into_iter().map(file).collect(), commit);
+        self
+    }
+
+    /// Adds the author, unless that is the user.
+    pub(super) fn with_author(mut self, row: &MemoryRow, user: Option<&str>) -> Memory {
+        self.author = Author::of(row).filter(|author| Some(author.person.as_str()) != user);
         self
     }
 

@@ -33,7 +33,8 @@ pub fn open(store: PgStore, caller: &Caller, heads: Arc<Heads>, home: &Path) -> 
     let folder = folder_of(home, &caller.project);
     let memory = memory(store.clone(), caller, home);
     let workspaces = CallerWorkspaces { store: store.clone(), caller: caller.clone(), heads };
-    let project = TeamProject { id: ProjectId::of_name(&caller.project), folder, workspaces, memory };
+    let (id, person) = (ProjectId::of_name(&caller.project), caller.name.clone());
+    let project = TeamProject { id, person, folder, workspaces, memory };
     Stores {
         projects: Arc::new(TeamProjects(Arc::new(project))),
         bindings: Arc::new(TeamBindings { store, caller: caller.clone() }),
@@ -59,6 +60,7 @@ pub fn memory(store: PgStore, caller: &Caller, home: &Path) -> PgMemory {
 
 struct TeamProject {
     id: ProjectId,
+    person: String,
     folder: PathBuf,
     workspaces: CallerWorkspaces,
     memory: PgMemory,
@@ -71,6 +73,10 @@ impl Project for TeamProject {
 
     fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    fn person(&self) -> Option<&str> {
+        Some(&self.person)
     }
 
     fn check(&self) -> AppResult<()> {
