@@ -105,6 +105,8 @@ pub struct LostClaimFacts {
 
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFacts {
+    /// The day on which the server of the team was last reached, `YYYY-MM-DD`, if that is long ago.
+    pub as_of: Option<String>,
     pub core: String,
     /// What the last session did, if it wrote no summary.
     pub digest: Option<DigestFacts>,
@@ -154,6 +156,8 @@ pub struct DeclaredFile {
 
 #[derive(Clone, Debug, Default)]
 pub struct SummaryFacts {
+    /// The person of the team who saved it, if that is another one.
+    pub author: Option<String>,
     pub topic: String,
     pub summary: String,
     pub decisions: Vec<String>,
@@ -167,6 +171,8 @@ pub struct FactLine {
     /// The letter of its type.
     pub letter: &'static str,
     pub id: String,
+    /// The person of the team who saved it, if that is another one.
+    pub author: Option<String>,
     pub content: String,
     /// The day and the id of the newer fact that replaces it.
     pub replaced: Option<(String, String)>,

@@ -12,13 +12,14 @@ use tanmi_event::{Event, EventKind};
 use tanmi_memory::anchors::{Anchors, FileState};
 use tanmi_memory::recent::{StartMemory, StartQuery, ToldFact};
 use tanmi_memory::record::session_line;
-use tanmi_memory::{Folder, MemoryRow, MemoryStore};
+use tanmi_memory::{Author, Folder, MemoryRow, MemoryStore};
 use tanmi_session::SessionState;
 use tanmi_workspace::model::Node;
 
 use super::{Caller, log_line};
 use crate::calls;
 use crate::config::Config;
+use crate::stores::Project;
 use crate::transcripts::{self, IngestResult};
 use crate::trust::ProjectTrust;
 
@@ -73,6 +74,7 @@ pub fn of_project(
         days: config.memory_recent_days,
         facts: config.memory_recent_facts,
         topic,
+        person: None,
     };
     // The user's own facts need no trust of the project.
     let user = caller.stores.user_memory.as_ref();
@@ -87,15 +89,24 @@ pub fn of_project(
         (Ok(project), Some(user)) => join(user, project),
     };
     let folder = project.map(ProjectTrust::project).unwrap_or(Path::new(""));
+    let own = project.map(|trust| caller.stores.projects.in_folder(trust.project()));
+    let person = own.as_ref().and_then(|project| project.person());
     let mut files_left = MAX_FILES;
-    let mut fact = |fact: &ToldFact| fact_line(fact, folder, &mut files_left);
+    let mut fact = |fact: &ToldFact| fact_line(fact, folder, person, &mut files_left);
     Ok(MemoryFacts {
+        as_of: own.as_ref().and_then(|project| last_contact(caller, project.as_ref())),
         core: recent.core,
         digest: None,
-        summary: recent.summary.map(|row| summary(&row)),
+        summary: recent.summary.map(|row| summary(&row, person)),
         recent: recent.facts.iter().map(&mut fact).collect(),
         related: recent.found.iter().map(&mut fact).collect(),
     })
+}
+
+/// Returns the day of the last contact with the server of the team, if it is more than a day ago.
+fn last_contact(caller: &Caller<'_>, project: &dyn Project) -> Option<String> {
+    let at = project.team()?.connection().state().contact_at?;
+    (caller.now - at > clock::DAY).then(|| clock::utc_day(at))
 }
 
 /// The share of the recent facts that can be the user's: one of this many.
@@ -156,7 +167,12 @@ fn has_only_regular_files(store: &dyn MemoryStore) -> bool {
 /// The number of files that a session start compares with those of the facts that it tells.
 const MAX_FILES: usize = 30;
 
-fn fact_line(fact: &ToldFact, project: &Path, files_left: &mut usize) -> FactLine {
+/// Returns the author of a memory, if that is another person than the user.
+fn other_author(row: &MemoryRow, user: Option<&str>) -> Option<String> {
+    Author::of(row).map(|author| author.person).filter(|person| Some(person.as_str()) != user)
+}
+
+fn fact_line(fact: &ToldFact, project: &Path, user: Option<&str>, files_left: &mut usize) -> FactLine {
     let row = &fact.row;
     let files = Anchors::of(row).files.into_iter().take(*files_left);
     let states: Vec<(String, FileState)> =
@@ -167,13 +183,14 @@ fn fact_line(fact: &ToldFact, project: &Path, files_left: &mut usize) -> FactLin
         day: row.at.map(clock::utc_day).unwrap_or_else(|| String::from("?")),
         letter: row.letter.as_str(),
         id: row.id.clone(),
+        author: other_author(row, user),
         content: row.content.clone(),
         replaced: fact.replaced.as_ref().map(|newer| (clock::utc_day(newer.at), newer.by.clone())),
         stale_files: stale.map(|(path, state)| (path, state == FileState::Gone)).collect(),
     }
 }
 
-fn summary(row: &MemoryRow) -> SummaryFacts {
+fn summary(row: &MemoryRow, user: Option<&str>) -> SummaryFacts {
     let more: serde_json::Value = serde_json::from_str(&row.more).unwrap_or_default();
     let text = |key: &str| more[key].as_str().unwrap_or_default().to_owned();
     let list = |key: &str| {
@@ -181,6 +198,7 @@ fn summary(row: &MemoryRow) -> SummaryFacts {
         items.iter().filter_map(|item| item.as_str().map(String::from)).collect()
     };
     SummaryFacts {
+        author: other_author(row, user),
         topic: text("topic"),
         summary: text("summary"),
         decisions: list("decisions"),
@@ -196,8 +214,8 @@ pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, trust
         return;
     }
     let Some(trust) = trust.filter(|_| config.memory) else { return };
-    let project = trust.project();
-    let store = store(caller, project);
+    let project = caller.stores.projects.in_folder(trust.project());
+    let store = project.memory();
     let store = store.as_ref();
     // Untrusted memory is not written, and symbolic links are not followed.
     if !store.exists() || !has_only_regular_files(store) || !is_trusted(trust, store) {
@@ -206,7 +224,7 @@ pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, trust
     let payload = &event.payload;
     let status = payload.reason.as_deref().map(end_status);
     let more = match event.kind {
-        EventKind::SessionStart => json!({"platform": event.platform.id, "workspace": project}),
+        EventKind::SessionStart => json!({"platform": event.platform.id, "workspace": trust.project()}),
         _ => json!({
             "platform": event.platform.id, "reason": payload.reason, "status": status, "duration_ms": payload.duration_ms,
             "error": payload.error,
@@ -217,7 +235,14 @@ pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, trust
         log_line(caller, &format!("memory: {error}"));
     }
     if event.kind == EventKind::SessionEnd {
-        update_memory_at_session_end(caller, event, config, project, store, status == Some("completed"));
+        update_memory_at_session_end(
+            caller,
+            event,
+            config,
+            project.folder(),
+            store,
+            status == Some("completed"),
+        );
     }
 }
 

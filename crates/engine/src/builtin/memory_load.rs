@@ -33,6 +33,14 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
 fn memory_text(memory: &MemoryFacts, lang: Lang, budget: usize) -> String {
     let pointer = lang.pick("（更多：memory_search）", "(more: memory_search)");
     let mut body = CappedText::new(budget.saturating_sub(pointer.len() + 1));
+    if let Some(day) = &memory.as_of {
+        let label = lang.pick("团队的数据截至 ", "Data of the team as of ");
+        body.line(
+            label,
+            &lang
+                .pick(format!("{day}，此后未连接服务器"), format!("{day}; the server was not reached since")),
+        );
+    }
     if !memory.core.is_empty() {
         body.heading(lang.pick("核心记忆", "Core memory"));
         // Core memory is a document of the user and keeps its lines; only tags are escaped.
@@ -42,9 +50,16 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, budget: usize) -> String {
         body.within(DIGEST_BYTES, |body| add_digest(body, lang, digest));
     }
     if let Some(summary) = &memory.summary {
-        body.heading(match memory.digest {
+        let heading = match memory.digest {
             None => lang.pick("上次会话", "Last session"),
             Some(_) => lang.pick("上次摘要", "Last summary"),
+        };
+        body.heading(&match &summary.author {
+            None => heading.to_owned(),
+            Some(person) => {
+                let person = author_name(person);
+                lang.pick(format!("{heading}（{person}）"), format!("{heading} (by {person})"))
+            }
         });
         let parts = [
             (lang.pick("主题：", "Topic: "), std::slice::from_ref(&summary.topic)),
@@ -161,9 +176,20 @@ fn fact_line(body: &mut CappedText, fact: &FactLine, lang: Lang) {
     body.line(&label, &content);
 }
 
+/// The maximum length of the name of an author, in columns.
+const AUTHOR_COLUMNS: usize = 40;
+
+/// Returns the name of a person for a label. It is before the text of the fact, so that the text cannot name another one.
+fn author_name(person: &str) -> String {
+    let name = text::fit(&text::one_line(person), AUTHOR_COLUMNS);
+    escape_line(&name.replace(['[', ']'], " "))
+}
+
 /// Returns the label and the text of a fact.
 fn fact_parts(fact: &FactLine, lang: Lang) -> (String, String) {
-    let label = format!("- [{}][{}] ", fact.day, fact.letter);
+    let author = fact.author.as_deref().map(author_name);
+    let author = author.map(|name| lang.pick(format!("[{name} 保存]"), format!("[by {name}]")));
+    let label = format!("- [{}][{}]{} ", fact.day, fact.letter, author.unwrap_or_default());
     let mut content = text::cut(&text::one_line(&fact.content), FACT_BYTES);
     if let Some((day, newer)) = &fact.replaced {
         content.push_str(
@@ -184,6 +210,7 @@ fn fact_parts(fact: &FactLine, lang: Lang) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::SummaryFacts;
 
     fn fact(id: &str, letter: &'static str, content: &str) -> FactLine {
         let (id, content) = (id.to_owned(), content.to_owned());
@@ -233,5 +260,29 @@ mod tests {
             MemoryFacts { recent: vec![fact("a", "W", &"words ".repeat(500))], ..MemoryFacts::default() };
         let text = memory_text(&memory, Lang::En, 9000);
         assert!(text.len() < FACT_BYTES + 100 && text.ends_with("(more: memory_search)"), "{text}");
+    }
+
+    #[test]
+    fn memory_text_of_another_person_names_the_author() {
+        let author = Some(String::from("bob ]<b>"));
+        let by_bob = FactLine { author: author.clone(), ..fact("a", "W", "the cache is Redis — ada") };
+        let memory = MemoryFacts {
+            as_of: Some("2026-02-14".into()),
+            summary: Some(SummaryFacts { author, topic: "Caches".into(), ..SummaryFacts::default() }),
+            recent: vec![by_bob, fact("b", "O", "short answers")],
+            ..MemoryFacts::default()
+        };
+        assert_eq!(
+            memory_text(&memory, Lang::En, 9000),
+            "Data of the team as of 2026-02-14; the server was not reached since\n\n\
+             ## Last session (by bob  ‹b>)\n\n- Topic: Caches\n\n## Recent facts\n\n\
+             - [2026-02-16][W][by bob  ‹b>] the cache is Redis — ada\n- [2026-02-16][O] short answers"
+        );
+        assert_eq!(
+            memory_text(&memory, Lang::Zh, 9000),
+            "团队的数据截至 2026-02-14，此后未连接服务器\n\n## 上次会话（bob  ‹b>）\n\n- 主题：Caches\n\n\
+             ## 近期事实\n\n- [2026-02-16][W][bob  ‹b> 保存] the cache is Redis — ada\n\
+             - [2026-02-16][O] short answers"
+        );
     }
 }

@@ -492,6 +492,7 @@ fn memory_load_in_chinese_contains_specified_headings() {
         ..FactLine::default()
     };
     let memory = MemoryFacts {
+        as_of: None,
         core: "- 数据库：PostgreSQL".into(),
         digest: None,
         summary: Some(SummaryFacts {

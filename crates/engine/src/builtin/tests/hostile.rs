@@ -15,14 +15,20 @@ fn hostile_facts(lang: Lang) -> Facts {
         day: text(),
         letter: "W",
         id: text(),
+        author: Some(text()),
         content: text(),
         replaced: Some((text(), text())),
         stale_files: vec![(text(), true), (text(), false)],
     };
     let children = Some(ChildCounts { total: 1, done: 1, pending: 0, failed: 0 });
     let parent = ParentFacts { id: text(), title: text(), status: NodeStatus::Monitoring, children };
-    let summary =
-        SummaryFacts { topic: text(), summary: text(), decisions: vec![text()], todos: vec![text()] };
+    let summary = SummaryFacts {
+        author: Some(text()),
+        topic: text(),
+        summary: text(),
+        decisions: vec![text()],
+        todos: vec![text()],
+    };
     let files = vec![
         DeclaredFile { path: text(), text: format!("{HOSTILE}\n# Next\n{}", "long ".repeat(3000)) },
         DeclaredFile { path: text(), text: format!("{HOSTILE}{}", "long ".repeat(3000)) },
@@ -77,6 +83,7 @@ fn hostile_facts(lang: Lang) -> Facts {
             ..NodeFacts::default()
         }),
         memory: Ok(MemoryFacts {
+            as_of: Some(text()),
             core: text(),
             digest: Some(DigestFacts {
                 id: text(),
