@@ -33,7 +33,7 @@ pub use plan::{NextArgs, PlanArgs};
 pub use rules::{ExplainArgs, LedgerArgs, RulesCommand, TrustArgs};
 pub use short::{EndArgs, StatusArgs, StepArgs, TrashCommand};
 pub use synonyms::with_synonyms;
-pub use team::{DatabaseArgs, JoinArgs, MachineCommand, TeamCommand, TeamProjectArgs};
+pub use team::{DatabaseArgs, JoinArgs, MachineCommand, OutboxCommand, TeamCommand, TeamProjectArgs};
 pub use team_admin::{AuditArgs, MemberCommand, PersonCommand, ProjectCommand, TeamArgs, TokenCommand};
 pub use usage_error::usage_message;
 

@@ -41,6 +41,7 @@ mod shell_docs;
 mod status;
 mod team;
 mod team_machine;
+mod team_outbox;
 mod trash;
 mod tree;
 mod workspace;
@@ -138,7 +139,8 @@ pub fn run(cli: Cli) -> ExitCode {
         // Handled earlier: hooks in `main`, servers above.
         Command::Mcp | Command::Serve(_) | Command::Team(_) | Command::Hook { .. } => Ok(()),
     });
-    for notice in context.app.maintenance.take_notices(lang) {
+    let undelivered = context.app.team.take_undelivered(lang);
+    for notice in context.app.maintenance.take_notices(lang).into_iter().chain(undelivered) {
         out::labelled(out::YELLOW, "注意", "note", &notice, lang);
     }
     match outcome {
@@ -242,6 +244,23 @@ impl CommandContext {
             }
             (false, false) => out::text(&show(value)),
         }
+    }
+
+    /// Prints what was read. If it may be outdated, because the server of the team was not reached lately, says so.
+    fn print_read<T: serde::Serialize>(&self, value: &T, show: impl FnOnce(&T) -> String) {
+        let Some(as_of) = self.app.team.stale_as_of() else { return self.print_result(value, show) };
+        let mut json =
+            if self.json { serde_json::to_value(value).unwrap_or_default() } else { serde_json::Value::Null };
+        if tanmi_app::answers::mark_stale(&mut json, &as_of) {
+            return self.print_result(&json, |_| String::new());
+        }
+        self.print_result(value, show);
+        let lang = self.app.lang();
+        let (zh, en) = (
+            format!("这是 {as_of} 时的数据；`tanmi team sync` 更新它"),
+            format!("this is as of {as_of}; `tanmi team sync` brings it up to date"),
+        );
+        out::labelled(out::DIM, "注意", "note", &lang.pick(zh, en), lang);
     }
 
     fn print_error(&self, error: &Error, lang: Lang) {

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 
 use serde_json::{Map, Value, json};
 use tanmi_app::resolver::{CallScope, CallTarget};
-use tanmi_app::{App, Error, WorkspaceRef};
+use tanmi_app::{App, Error, WorkspaceRef, answers};
 use tanmi_base::Interface;
 use tanmi_workspace::model::NodeId;
 use tanmi_workspace::ops::Target;
@@ -65,7 +65,17 @@ pub fn perform(
     let is_untrusted = call.has_untrusted_texts();
     match answer {
         Ok(mut value) => {
+            if request.spec.is_read_only
+                && let Some(as_of) = app.team.stale_as_of()
+            {
+                answers::mark_stale(&mut value, &as_of);
+            }
             if request.is_for_agent {
+                if let (Some(note), Some(fields)) =
+                    (app.team.take_undelivered(app.lang()), value.as_object_mut())
+                {
+                    fields.insert(String::from("undelivered"), json!(note));
+                }
                 app.answers.for_agent(&mut value, is_untrusted);
             } else {
                 app.answers.for_program(&mut value, is_untrusted);

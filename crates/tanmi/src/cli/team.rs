@@ -109,8 +109,36 @@ pub enum MachineCommand {
     /// Join a project of a team server with this folder
     #[command(after_help = examples::TEAM_JOIN)]
     Join(JoinArgs),
-    /// Bring the replica of the project up to date
+    /// Send what waits for the server, and bring the replica of the project up to date
     Sync,
+    /// Show, retry and discard writes that wait for the server or that it refused
+    #[command(subcommand)]
+    Outbox(OutboxCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum OutboxCommand {
+    /// List writes that wait for the server and those that it refused
+    List {
+        /// Only those that wait, or only those that the server refused
+        #[arg(long, value_name = "STATE", value_parser = ["queued", "undelivered"])]
+        state: Option<String>,
+        /// Maximum number of entries
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: usize,
+    },
+    /// Send refused writes again
+    Retry {
+        /// Ids of the writes [default: all that the server refused]
+        #[arg(value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Delete writes that were not delivered; they are lost
+    Discard {
+        /// Ids of the writes [default: all that the server refused]
+        #[arg(value_name = "ID")]
+        ids: Vec<String>,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -22,11 +22,11 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
         }
         MemoryCommand::Search { query, filter, limit } => {
             let found = app.memory.search(&query.join(" "), &memory_query(context, filter, limit, 0)?)?;
-            context.print_result(&found, |found| show::memory::results(found, lang));
+            context.print_read(&found, |found| show::memory::results(found, lang));
         }
         MemoryCommand::List { filter, limit, skip } => {
             let listed = app.memory.list(&memory_query(context, filter, limit, skip)?)?;
-            context.print_result(&listed, |listed| show::memory::results(listed, lang));
+            context.print_read(&listed, |listed| show::memory::results(listed, lang));
         }
         MemoryCommand::Stale { limit } => {
             let stale = app.memory.stale(limit)?;

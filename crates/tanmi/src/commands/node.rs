@@ -44,7 +44,7 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
                 ..ListQuery::default()
             };
             let page = app.nodes.list(&workspace, &query)?;
-            context.print_result(&page, |page| show::node::list(&page.result, app.lang()));
+            context.print_read(&page, |page| show::node::list(&page.result, app.lang()));
         }
         NodeCommand::Update(args) => update(context, args)?,
         NodeCommand::Move { at, parent, before, after } => {

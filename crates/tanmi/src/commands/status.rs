@@ -8,6 +8,6 @@ pub fn run(context: &CommandContext, args: &StatusArgs) -> Result {
     let status = context.app.status.read(args.at.get())?;
     context.set_project(std::path::Path::new(&status.project));
     let lang = context.app.lang();
-    context.print_result(&status, |status| show::status::render(status, context.app.now(), lang));
+    context.print_read(&status, |status| show::status::render(status, context.app.now(), lang));
     Ok(())
 }

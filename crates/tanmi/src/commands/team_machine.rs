@@ -7,7 +7,7 @@ use tanmi_app::Error;
 use tanmi_app::team::{JoinOffer, JoinRequest, JoinResult, SyncResult};
 use tanmi_base::Lang;
 
-use super::{CommandContext, Result, confirm, file_or_stdin};
+use super::{CommandContext, Result, confirm, file_or_stdin, team_outbox};
 use crate::cli::{JoinArgs, MachineCommand};
 use crate::{env, out};
 
@@ -22,6 +22,7 @@ pub fn run(context: &CommandContext, command: MachineCommand) -> Result {
             context.print_result(&result, |result| synced_text(result, context.app.lang()));
             Ok(())
         }
+        MachineCommand::Outbox(command) => team_outbox::run(context, command),
     }
 }
 
@@ -107,9 +108,16 @@ fn joined_text(result: &JoinResult, lang: Lang) -> String {
 }
 
 fn synced_text(result: &SyncResult, lang: Lang) -> String {
-    let SyncResult { workspaces, changes, fetched, removed } = result;
-    lang.pick(
+    let SyncResult { workspaces, changes, fetched, removed, delivered, .. } = result;
+    let mut text = lang.pick(
         format!("{workspaces} 个工作区已是最新：{changes} 个更改，取得 {fetched} 个，移除 {removed} 个\n"),
         format!("{workspaces} workspaces are up to date: {changes} changes, {fetched} fetched, {removed} removed\n"),
-    )
+    );
+    if *delivered > 0 {
+        text.push_str(&lang.pick(
+            format!("已发送 {delivered} 次等待的写入\n"),
+            format!("{delivered} queued writes delivered\n"),
+        ));
+    }
+    text
 }

@@ -18,7 +18,7 @@ pub fn run(context: &CommandContext, args: TreeArgs) -> Result {
     let mut view = context.app.workspaces.show(&scope.workspace)?;
     view.focused_node_id = context.app.resolver.focus(&scope)?;
     let page = context.app.nodes.list(&scope.workspace, &query)?;
-    context.print_result(&page, |page| {
+    context.print_read(&page, |page| {
         show::tree::render(&view, &page.result, !query.statuses.is_empty(), context.app.lang())
     });
     Ok(())

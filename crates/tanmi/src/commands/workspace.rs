@@ -26,7 +26,7 @@ pub fn run(context: &CommandContext, command: WorkspaceCommand) -> Result {
             let status = status.map(|word| WorkspaceStatus::parse("status", &word)).transpose()?;
             let lines =
                 app.workspaces.list(&WorkspaceFilter { all, status, limit, scan, projects: Vec::new() })?;
-            context.print_result(&lines, |lines| {
+            context.print_read(&lines, |lines| {
                 show::workspace::lines(lines, app.project(), app.now(), app.lang())
             });
         }

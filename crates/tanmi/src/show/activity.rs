@@ -28,6 +28,9 @@ pub fn log(log: &LogResult, lang: Lang) -> String {
     for line in &log.entries {
         let _ = writeln!(out, "{}", entry(line));
     }
+    if let Some(notice) = log.notice {
+        let _ = writeln!(out, "{}", paint(out::YELLOW, notice));
+    }
     if log.entries.is_empty() {
         let _ = writeln!(out, "{}", lang.pick("没有日志", "no log entries"));
     }

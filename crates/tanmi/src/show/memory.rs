@@ -8,6 +8,7 @@ use tanmi_app::memory::{
 };
 use tanmi_app::transcripts::IngestResult;
 use tanmi_base::{Lang, text};
+use tanmi_memory::Author;
 use tanmi_memory::anchors::FileState;
 use tanmi_memory::sync::SyncResult;
 
@@ -19,6 +20,8 @@ pub fn saved(saved: &SaveResult, lang: Lang) -> String {
     let mut out = String::new();
     let word = if saved.duplicate {
         lang.pick("已有相同的记忆", "already saved")
+    } else if saved.queued {
+        lang.pick("等待发送", "queued")
     } else {
         lang.pick("已保存", "saved")
     };
@@ -53,6 +56,12 @@ fn row(memory: &Memory, id: &str, lang: Lang) -> Vec<table::Cell> {
         shrinkable(styled(if memory.hidden { out::DIM } else { out::BOLD }, &memory.content)),
         styled(out::DIM, id),
     ];
+    if let Some(author) = &memory.author {
+        row.push(styled(out::DIM, format!("— {}", author.person)));
+    }
+    if memory.queued {
+        row.push(styled(out::YELLOW, lang.pick("尚未发送", "not delivered")));
+    }
     if memory.scope == "user" {
         row.push(styled(out::DIM, lang.pick("用户", "user")));
     }
@@ -140,6 +149,13 @@ pub fn full(memory: &Memory, lang: Lang) -> String {
         }
     };
     add("会话", "session", memory.session.clone());
+    if let Some(Author { person, machine }) = &memory.author {
+        let machine = if machine.is_empty() { String::new() } else { format!(" ({machine})") };
+        add("作者", "author", format!("{person}{machine}"));
+    }
+    if memory.queued {
+        add("状态", "state", lang.pick("尚未发送到服务器", "not delivered to the server").to_owned());
+    }
     add("说话人", "speaker", memory.speaker.clone());
     add("实体", "entities", memory.entities.join(", "));
     add("置信度", "confidence", memory.confidence.map(|value| value.to_string()).unwrap_or_default());

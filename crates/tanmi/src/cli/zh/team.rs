@@ -43,7 +43,29 @@ pub const PAGES: &[ChineseTexts] = &[
 
 项目的工作区和共享记忆保存在服务器上，本机保留一份副本。偏好、会话记录和会话留在本机。",
     ),
-    page("team sync", "更新项目的副本", &[], ""),
+    page("team sync", "发送等待的写入，并更新项目的副本", &[], ""),
+    page("team outbox", "查看、重新发送和删除等待服务器或被服务器拒绝的写入", &[], ""),
+    page(
+        "team outbox list",
+        "列出等待服务器的写入和被服务器拒绝的写入",
+        &[
+            ("state", "只列出等待的（queued），或只列出被拒绝的（undelivered）"),
+            ("limit", "最多条数 [默认：50]"),
+        ],
+        "",
+    ),
+    page(
+        "team outbox retry",
+        "重新发送被拒绝的写入",
+        &[("ids", "写入的 ID [默认：所有被服务器拒绝的写入]")],
+        "",
+    ),
+    page(
+        "team outbox discard",
+        "删除没有送达的写入；它们会丢失",
+        &[("ids", "写入的 ID [默认：所有被服务器拒绝的写入]")],
+        "",
+    ),
     page("team person", "添加、停用和列出成员", &[], ""),
     page(
         "team person add",
