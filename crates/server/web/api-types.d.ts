@@ -555,7 +555,14 @@ export type FactType = 'W' | 'B' | 'O';
 
 export interface MemoryChange { kind: 'memory'; project: string }
 /** `total` is absent for a search, which ranks and does not count. */
-export interface MemoryResults { results: Memory[]; total?: number; notice?: string }
+export interface MemoryResults {
+  results: Memory[];
+  total?: number;
+  notice?: string;
+  /** Whether the server of the team was not reached lately, and when it was. */
+  stale?: boolean;
+  asOf?: string;
+}
 
 export interface Memory {
   id: string;
@@ -569,6 +576,10 @@ export interface Memory {
   speaker?: string;
   entities?: string[];
   confidence?: number;
+  /** The person of the team who saved it, and the machine, if that is another person. */
+  author?: { person: string; machine?: string };
+  /** Whether it waits for the server of the team. */
+  queued?: boolean;
   /** The files that a fact is about, and whether they changed since it was saved. */
   files?: { path: string; state: 'same' | 'changed' | 'gone' }[];
   commit?: string;

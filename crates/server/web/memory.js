@@ -117,6 +117,8 @@ export function memoryView() {
         memory.after ? h('span', { class: 'surrounding' }, '\n', memory.after) : null),
       h('div', { class: 'meta' },
         memory.speaker ? h('span', {}, memory.speaker) : null,
+        memory.author ? h('span', { title: memory.author.machine || '' }, `— ${memory.author.person}`) : null,
+        memory.queued ? h('span', { class: 'badge' }, t('notDelivered')) : null,
         memory.confidence !== undefined ? h('span', {}, `${t('confidence')} ${memory.confidence}`) : null,
         memory.scope === 'user' ? h('span', { class: 'badge' }, t('allProjects')) : null,
         memory.hidden ? h('span', { class: 'badge' }, memory.replacedBy ? t('superseded') : t('forgotten')) : null,

@@ -93,7 +93,7 @@ const WORDS = {
   searchMemory: ['搜索记忆', 'Search memory'], all: ['包括已忘记的', 'Include forgotten'],
   typeW: ['世界', 'World'], typeB: ['项目历史', 'Project history'], typeO: ['观点或偏好', 'Opinion or preference'], typeS: ['摘要', 'Summary'], typeT: ['对话轮次', 'Turn'],
   promote: ['用于所有项目', 'Use everywhere'], promoteHelp: ['移到用户记忆，在所有项目中适用', 'Move it to your own memory, which holds in all projects'],
-  forget: ['忘记', 'Forget'], forgotten: ['已忘记', 'forgotten'], superseded: ['已被取代', 'superseded'], noMemory: ['没有找到记忆', 'No memories found'],
+  forget: ['忘记', 'Forget'], forgotten: ['已忘记', 'forgotten'], superseded: ['已被取代', 'superseded'], notDelivered: ['尚未发送', 'not delivered'], noMemory: ['没有找到记忆', 'No memories found'],
   saveOneWith: ['保存事实：', 'Save one with'], bestFirst: ['按相关度', 'Best matches'], forgot: ['已忘记“{}”', 'Forgot “{}”'], history: ['历史', 'History'], noHistory: ['没有更早的版本', 'There are no earlier versions'],
   inForce: ['当前版本', 'in force'], decisions: ['决定', 'Decisions'], todos: ['待办', 'To do'], memoryNumbers: ['事实 {} · 摘要 {} · 对话轮次 {}', 'Facts {} · Summaries {} · Turns {}'],
   digests: ['未写摘要的会话（由其调用得出）', 'Sessions without a summary (derived from their calls)'], digestMoved: ['推进的节点', 'Nodes moved'],
