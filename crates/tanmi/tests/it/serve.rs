@@ -89,9 +89,18 @@ impl Server {
         token: &str,
         more: &[&str],
     ) -> Server {
+        command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).args(more);
+        Server::spawn_team(command, database, token)
+    }
+
+    /// Starts the server of a team on a port.
+    pub fn start_team_on(env: &TestEnv, database: &str, token: &str, port: u16) -> Server {
+        let command = env.command(&["serve", "--listen", &format!("127.0.0.1:{port}"), "--json"]);
+        Server::spawn_team(command, database, token)
+    }
+
+    fn spawn_team(mut command: std::process::Command, database: &str, token: &str) -> Server {
         let mut child = command
-            .args(["serve", "--listen", "127.0.0.1:0", "--json"])
-            .args(more)
             .env("TANMI_DATABASE_URL", database)
             .stdout(Stdio::piped())
             .spawn()

@@ -11,6 +11,7 @@ mod errors;
 mod interfaces;
 mod live;
 pub mod machines;
+mod memory;
 mod operations;
 mod page;
 mod protocol;
