@@ -100,11 +100,7 @@ impl Server {
     }
 
     fn spawn_team(mut command: std::process::Command, database: &str, token: &str) -> Server {
-        let mut child = command
-            .env("TANMI_DATABASE_URL", database)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.env("TANMI_DATABASE_URL", database).stdout(Stdio::piped()).spawn().unwrap();
         let report = read_report(&mut child);
         let url = report["url"].as_str().unwrap();
         let port = url.rsplit_once(':').unwrap().1.parse().unwrap();
