@@ -157,8 +157,10 @@ mod tests {
         ];
         // An older tool wrote summaries without a type.
         let summary = r#"{"id":"s1","topic":"login","summary":"done"}"#;
-        std::fs::write(folder.daily(NOW), daily.join("\n")).unwrap();
-        std::fs::write(folder.sessions(), format!("{summary}\n")).unwrap();
+        let lock = folder.lock().unwrap();
+        folder.append(&lock, &folder.daily(NOW), &daily.join("\n"), AppendSync::No).unwrap();
+        folder.append(&lock, &folder.sessions(), summary, AppendSync::No).unwrap();
+        drop(lock);
         let shared = read_shared(&folder, NOW).unwrap();
         assert_eq!((shared.private, shared.unusable, shared.with_secret), (1, 3, 0));
         let [first, rest @ ..] = shared.lines.as_slice() else { panic!("{shared:?}") };
