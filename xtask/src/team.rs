@@ -50,8 +50,13 @@ impl Program {
     /// Starts a server on a port; 0 chooses a free one. Returns `None` if it ends before it is ready.
     pub fn serve(&self, database: &str, port: u16) -> Option<Server> {
         let listen = format!("127.0.0.1:{port}");
-        let mut child =
-            self.command(database, &["serve", "--listen", &listen]).spawn().expect("start the program");
+        let mut args = vec!["serve", "--listen", &listen];
+        // One token makes all requests here. A program of a former version has no limit.
+        let help = self.command(database, &["serve", "--help"]).output().expect("run the program");
+        if String::from_utf8_lossy(&help.stdout).contains("--rate-limit") {
+            args.extend(["--rate-limit", "0"]);
+        }
+        let mut child = self.command(database, &args).spawn().expect("start the program");
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let mut output = String::new();
         // The output is one JSON value on several lines.
