@@ -31,6 +31,7 @@ mod memory;
 mod moments;
 mod names;
 mod order;
+mod packaging;
 mod pipeline;
 mod places;
 mod plain_words;
