@@ -190,7 +190,7 @@ on this machine. Preferences, transcripts and sessions stay on this machine.";
 pub const TEAM_LOGIN: &str = "\
 Examples:
   tanmi team login --url https://tanmi.example.org:7777 --token-file ~/token
-  pass show tanmi | tanmi team login --url https://tanmi.example.org --token-file -";
+  pass tanmi | tanmi team login --url https://team.example.org --token-file -";
 
 pub const HOOK: &str = "\
 `tanmi install` writes this command into the configuration of each agent. A hook never fails: \

@@ -19,6 +19,7 @@ mod routes;
 mod secrecy;
 mod tls;
 mod transfer;
+mod upgrade;
 
 /// A database with one project, and its admin.
 pub struct Team {

@@ -23,7 +23,7 @@ pub const PAGES: &[ChineseTexts] = &[
         "\
 示例：
   tanmi team login --url https://tanmi.example.org:7777 --token-file ~/token
-  pass show tanmi | tanmi team login --url https://tanmi.example.org --token-file -",
+  pass tanmi | tanmi team login --url https://team.example.org --token-file -",
     ),
     page(
         "team join",
