@@ -53,7 +53,7 @@ impl Pool {
         let Some(ticket_id) = id_of(TICKET, ticket) else { return Ok(None) };
         let (_, cookie) = self.take(None, |connection| {
             let (id, cookie) = new_secret(COOKIE)?;
-            let digests = [&ticket, cookie.as_str()].map(|secret| hash::sha256_hex(secret.as_bytes()));
+            let digests = [ticket, cookie.as_str()].map(|secret| hash::sha256_hex(secret.as_bytes()));
             let rows =
                 connection.query(REDEEM, &[&ticket_id, &digests[0], &id, &digests[1], &COOKIE_LIFETIME])?;
             Ok((!rows.is_empty()).then_some(cookie))

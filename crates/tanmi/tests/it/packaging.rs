@@ -14,7 +14,8 @@ fn read(name: &str) -> String {
 
 /// Fails if the program does not know a command with these options.
 fn check_command(env: &TestEnv, words: &[String]) {
-    let (command, rest) = words.split_at(words.iter().position(|word| word.starts_with('-')).unwrap_or(words.len()));
+    let (command, rest) =
+        words.split_at(words.iter().position(|word| word.starts_with('-')).unwrap_or(words.len()));
     let mut args: Vec<&str> = command.iter().map(String::as_str).collect();
     args.push("--help");
     let help = env.run(&args);
@@ -31,7 +32,8 @@ fn compose_file_is_yaml_whose_commands_exist() {
     let services = documents[0]["services"].as_mapping().unwrap();
     let mut commands = 0;
     for (name, service) in services {
-        let Some(command) = service.as_mapping_get("command").and_then(|command| command.as_sequence()) else {
+        let Some(command) = service.as_mapping_get("command").and_then(|command| command.as_sequence())
+        else {
             continue;
         };
         if name.as_str() == Some("database") {
@@ -50,7 +52,8 @@ fn compose_file_is_yaml_whose_commands_exist() {
 fn container_file_runs_existing_command_as_user() {
     let env = TestEnv::new();
     let text = read("Containerfile");
-    const KNOWN: &[&str] = &["FROM", "RUN", "COPY", "USER", "EXPOSE", "WORKDIR", "ENV", "ENTRYPOINT", "CMD", "HEALTHCHECK"];
+    const KNOWN: &[&str] =
+        &["FROM", "RUN", "COPY", "USER", "EXPOSE", "WORKDIR", "ENV", "ENTRYPOINT", "CMD", "HEALTHCHECK"];
     let joined = text.replace("\\\n", " ");
     for line in joined.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
         let word = line.split(' ').next().unwrap();

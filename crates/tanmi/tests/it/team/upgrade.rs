@@ -65,7 +65,10 @@ fn servers_replaced_under_load_lose_and_repeat_no_request() {
     sorted.sort_unstable();
     assert_eq!(sorted, (1..=seqs.len() as i64).collect::<Vec<_>>(), "each request has one change of its own");
     let server = servers[1].read().unwrap();
-    assert_eq!(ok(server.as_ref().unwrap(), "GET", "feed", &Value::Null)["heads"][&workspace], json!(seqs.len()));
+    assert_eq!(
+        ok(server.as_ref().unwrap(), "GET", "feed", &Value::Null)["heads"][&workspace],
+        json!(seqs.len())
+    );
 }
 
 #[test]
