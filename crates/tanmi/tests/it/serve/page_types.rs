@@ -19,6 +19,12 @@ mod declarations;
 const NOT_SENT: &[(&str, &str)] = &[
     ("WorkspaceChange.gap", "only sent after changes of a workspace were lost"),
     ("MemoryResults.notice", "only sent if the embedding model cannot be loaded"),
+    ("Memory.author", "only sent in a joined project"),
+    ("Memory.author.machine", "only sent in a joined project"),
+    ("Memory.author.person", "only sent in a joined project"),
+    ("Memory.queued", "only sent while a fact waits for the server of a team"),
+    ("MemoryResults.asOf", "only sent if the server of a team was not reached lately"),
+    ("MemoryResults.stale", "only sent if the server of a team was not reached lately"),
     ("ErrorBody.field", "not sent with an edit conflict; the page does not read it"),
 ];
 
