@@ -116,7 +116,7 @@ impl TeamMemory {
                 continue;
             }
             let changes = || page.changes.iter().filter(|change| change.stream == MEMORY);
-            let Some(last) = changes().last().filter(|last| last.seq > from) else {
+            let Some(last) = changes().next_back().filter(|last| last.seq > from) else {
                 return Err(self.failed(nonsense()));
             };
             let lines: Vec<&str> = changes().flat_map(|change| texts(&change.docs)).collect();

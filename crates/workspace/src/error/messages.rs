@@ -483,13 +483,13 @@ impl Error {
                 _ => texts("没有写入任何更改；稍后再试", "nothing was changed; try again later"),
             },
             Error::OutboxFull { .. } => match interface {
-                Interface::CommandLine => texts(
+                Interface::CommandLine | Interface::AgentShell => texts(
                     "`tanmi team sync` 发送它们，`tanmi team outbox list` 列出它们",
                     "`tanmi team sync` sends them, `tanmi team outbox list` shows them",
                 ),
                 _ => texts(
-                    "请用户在终端中运行 `tanmi team sync`",
-                    "ask the user to run `tanmi team sync` in a terminal",
+                    "请用户在终端中用 team sync 发送它们",
+                    "ask the user to send them with team sync in a terminal",
                 ),
             },
             Error::Invalid { .. }
