@@ -150,7 +150,7 @@ fn refused_write_is_told_once_and_kept() {
     save(&ada, "W", "The cache is Redis 7");
     let outbox = private_folder(&ada).join("outbox");
     let bad = json!({"type": "queued", "at": 1, "key": "machine-bad-entry-1", "line": "{}"}).to_string();
-    std::fs::write(outbox.join("0000000000-first.json"), bad).unwrap();
+    ada.write(&outbox.join("0000000000-first.json"), bad.as_bytes());
     let _server = Server::start_team_on(&team.env, &team.cluster.address(), &team.admin, port);
     let synced = ada.json(&["team", "sync"]);
     assert_eq!((&synced["delivered"], &synced["undelivered"]), (&json!(1), &json!(1)), "{synced}");
@@ -181,7 +181,7 @@ fn queueing_killed_at_every_call_loses_nothing_acknowledged() {
     // Opening a file changes nothing that the other calls do not.
     for call in CALLS.iter().filter(|call| **call != "openat") {
         for nth in 1..60 {
-            let _ = std::fs::remove_dir_all(&outbox);
+            let _ = tanmi_base::fs::remove_tree(&outbox);
             let Some(stdout) = kill_at_call(&ada, call, nth, &args) else { break };
             kills += 1;
             let what = format!("before {call} #{nth}: {stdout}");
