@@ -64,7 +64,7 @@ fn workspace_lifecycle_works_over_http() {
     good("DELETE", &format!("{at}/nodes/{task}/problem"), Value::Null);
     good("POST", &transition, json!({"action": "complete", "conclusion": "it holds"}));
     let log = good("GET", &format!("{at}/nodes/{task}/log?limit=1"), Value::Null);
-    assert_eq!((log["total"].as_u64(), log["entries"].as_array().unwrap().len()), (Some(3), 1));
+    assert_eq!((log["total"].as_u64(), log["entries"].as_array().unwrap().len()), (Some(4), 1));
     assert_eq!(env.status(&task), "completed");
 
     // Pages, filters, search.
