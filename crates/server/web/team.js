@@ -51,6 +51,7 @@ export function teamView() {
   /** @type {AuditEntry[]} */
   let entries = [];
   let hasMoreEntries = false;
+  let auditRequests = 0;
   /** Whether a list is longer than it is shown. */
   let isCut = { presence: false, people: false, tokens: false };
   let filter = { person: '', what: '' };
@@ -68,7 +69,7 @@ export function teamView() {
     isCut = { ...isCut, people: administered.found.hasMore, tokens: administered.issued.hasMore };
     rerender(peoplePart, () => renderPeople(answer.presence));
     rerender(tokensPart, renderTokens);
-    await loadAudit();
+    await loadAudit('refresh');
   }
 
   /** Fetches what only admins may see; `null` for others. */
@@ -192,19 +193,22 @@ export function teamView() {
     load();
   }
 
-  /** @param {boolean} [isMore] */
-  async function loadAudit(isMore) {
-    const before = isMore ? entries[entries.length - 1]?.id : undefined;
-    const page = await attempt(() => request('GET /team/audit', { params: { ...filter, before, limit: AUDIT_PAGE } }));
-    if (!page) return;
-    entries = isMore ? entries.concat(page.entries) : page.entries;
+  /** Fetches the first page of the audit, the next one, or as many entries as are shown. @param {'first' | 'more' | 'refresh'} part */
+  async function loadAudit(part) {
+    const before = part === 'more' ? entries[entries.length - 1]?.id : undefined;
+    const limit = part === 'refresh' ? Math.min(1000, Math.max(AUDIT_PAGE, entries.length)) : AUDIT_PAGE;
+    const requestId = auditRequests += 1;
+    const page = await attempt(() => request('GET /team/audit', { params: { ...filter, before, limit } }));
+    // Another filter was chosen in the meantime.
+    if (!page || requestId !== auditRequests) return;
+    entries = part === 'more' ? entries.concat(page.entries) : page.entries;
     hasMoreEntries = page.hasMore;
     rerender(auditPart, renderAudit);
   }
 
   /** @param {'person' | 'what'} name @param {[string, string][]} choices @param {string} label */
   const select = (name, choices, label) => h('select', {
-    name, 'aria-label': label, onchange: (event) => { filter = { ...filter, [name]: event.target.value }; loadAudit(); },
+    name, 'aria-label': label, onchange: (event) => { filter = { ...filter, [name]: event.target.value }; loadAudit('first'); },
   }, choices.map(([value, text]) => h('option', { value, selected: value === filter[name] }, text)));
 
   /** @param {string} what */
@@ -222,7 +226,7 @@ export function teamView() {
         select('person', [['', t('anyPerson')], ...people.map(({ name }) => /** @type {[string, string]} */ ([name, name]))], t('person')),
         select('what', [['', t('anyEvent')], ...EVENTS.map((what) => /** @type {[string, string]} */ ([what, t(what)]))], t('what'))),
       entries.length ? table(['time', 'person', 'what', 'detail', 'address'], entries.map(row)) : h('p', { class: 'empty' }, t('noAudit')),
-      hasMoreEntries ? h('button', { 'data-action': 'more-audit', onclick: () => loadAudit(true) }, t('more')) : null);
+      hasMoreEntries ? h('button', { 'data-action': 'more-audit', onclick: () => loadAudit('more') }, t('more')) : null);
   }
 
   /** Returns what an entry is about, such as `role: admin`. @param {AuditEntry} entry */

@@ -118,6 +118,15 @@ fn admin_sees_the_team_and_manages_tokens() {
     assert_eq!(rows(&page, "audit"), 50);
     page.click("[data-action=more-audit]", "");
     page.wait_until("all entries", || (rows(&page, "audit") == 60).then_some(()));
+    // A change of another process does not close the later pages.
+    let asked = || {
+        page.js("return window.sent.filter(([, path]) => path === '/team/audit').length", json!([])).as_u64()
+    };
+    let before = asked();
+    env.ok(&["log", "--node", &node, "a line"]);
+    page.wait_until("asked again", || (asked() > before).then_some(()));
+    page.js_async("await new Promise(requestAnimationFrame)", json!([]));
+    assert_eq!(rows(&page, "audit"), 60);
     let choose = "const s = document.querySelector(`.audit [name=${arguments[0]}]`); s.value = arguments[1]; s.dispatchEvent(new Event('change'))";
     page.js(choose, json!(["what", "login"]));
     page.wait_until("logins", || (rows(&page, "audit") == 20).then_some(()));
