@@ -257,7 +257,11 @@ fn schema_without_memory_is_migrated() {
     let Some(cluster) = Cluster::start() else { return };
     let dir = tempfile::tempdir().unwrap();
     let store = cluster.store("app");
-    cluster.sql("DROP TABLE memory; UPDATE schema_version SET version = 2");
+    cluster.sql(
+        "DROP TABLE memory, audit, login; DROP POLICY read_all ON member; DROP POLICY add_one_project ON member;
+        DROP POLICY set_one_project ON member; DROP POLICY remove_one_project ON member;
+        UPDATE schema_version SET version = 2",
+    );
     assert!(tanmi_pg::Pool::new(cluster.address()).check_health().is_err(), "the schema is older");
     migrate(&cluster.address()).unwrap();
     memory_in(&store, dir.path()).save_fact(&fact("f1", "After the migration")).unwrap();

@@ -216,7 +216,8 @@ fn forced_claim_is_in_the_audit() {
     request.claimant.force = true;
     team.store.run_request(&team.bob, &team.request("start-c", "bob-1", start)).unwrap();
     let mut people = People::open(&cluster.address(), &team.ada.project).unwrap();
-    let entries = people.audit(&AuditFilter { limit: 9, ..AuditFilter::default() }).unwrap();
+    let forced = AuditFilter { what: Some(String::from("claim_forced")), limit: 9, ..AuditFilter::default() };
+    let entries = people.audit(&forced).unwrap();
     let [entry] = entries.as_slice() else { panic!("{entries:?}") };
     assert_eq!((entry.what.as_str(), entry.person.as_deref()), ("claim_forced", Some("bob")));
     assert_eq!((&entry.detail["nodeId"], &entry.detail["action"]), (&node.as_str().into(), &"start".into()));

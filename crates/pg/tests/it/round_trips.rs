@@ -115,7 +115,7 @@ fn command_on_a_workspace_takes_few_round_trips() {
             ("start_next", 10),
             ("delete of 50", 10),
             ("feed", 4),
-            ("beat", 4),
+            ("beat", 7),
         ]
     );
 }

@@ -115,9 +115,9 @@ fn role_that_bypasses_row_security_is_refused() {
 fn rows_of_a_table_are_hidden_without_a_project() {
     let Some(cluster) = Cluster::start() else { return };
     migrate(&cluster.address()).unwrap();
-    // Every table with rows of projects, except who may use a project, which is read before a project is chosen.
+    // Every table with rows of projects, except tokens, which are read before a project is chosen.
     let unprotected = "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-        WHERE c.relkind = 'r' AND a.attname = 'project' AND NOT c.relrowsecurity AND c.relname <> 'member'";
+        WHERE c.relkind = 'r' AND a.attname = 'project' AND NOT c.relrowsecurity AND c.relname <> 'token'";
     let output = cluster.psql(unprotected).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "");
 }
