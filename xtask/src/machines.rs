@@ -22,7 +22,7 @@ use crate::team::{self, Program};
 mod check;
 mod machine;
 
-use machine::{Machine, Write};
+use machine::{Kind, Machine, Write};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -129,13 +129,19 @@ fn run_machines(
 }
 
 fn summarize(machines: &[Machine], writes: &[Write], counts: &Counts) {
-    let acknowledged = writes.iter().filter(|write| write.is_acknowledged).count();
+    let acknowledged = |kind: Kind| {
+        let is_counted = |write: &&Write| write.is_acknowledged && write.kind == kind;
+        writes.iter().filter(is_counted).count()
+    };
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     println!(
-        "{} machines, {} writes, {acknowledged} acknowledged; {} cuts, {} partitions, {} sleeps; \
+        "{} machines, {} writes, acknowledged: {} nodes, {} log entries, {} facts; {} cuts, {} partitions, {} sleeps; \
          killed: {} commands, {} MCP processes, {} servers",
         machines.len(),
         writes.len(),
+        acknowledged(Kind::Node),
+        acknowledged(Kind::Log),
+        acknowledged(Kind::Fact),
         machines.iter().map(|machine| machine.proxy.cuts()).sum::<u64>(),
         count(&counts.partitions),
         count(&counts.sleeps),

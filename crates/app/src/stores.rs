@@ -12,6 +12,7 @@ use serde::Serialize;
 use tanmi_base::paths::project_key;
 use tanmi_base::place::ProjectPlace;
 use tanmi_memory::{FileMemory, MemoryStore};
+use tanmi_platform::CLIENTS;
 use tanmi_session::{Bindings, FileBindings, FileLedger, Ledger};
 use tanmi_team::{Connection, Member, Membership, TeamMemory, TeamWorkspaces, find_member, replicas};
 use tanmi_workspace::model::WorkspaceId;
@@ -195,9 +196,15 @@ impl JoinedProject {
             place,
             id: ProjectId::of_folder(&folder),
             replica,
-            workspaces: Arc::new(workspaces),
+            workspaces: Arc::new(workspaces.with_client_names(client_name)),
         }
     }
+}
+
+/// Returns the name of the client of a platform.
+fn client_name(platform: &str) -> Option<&'static str> {
+    let platform = CLIENTS.find_platform(platform)?;
+    CLIENTS.find(platform).map(|client| client.name)
 }
 
 /// Returns the folder of a joined project that contains `cwd`, or else the first one.

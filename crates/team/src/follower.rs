@@ -4,6 +4,7 @@
 //! One process of the machine follows a project at a time, by a file lock; another takes over when it exits. The thread owns
 //! no state that matters: it ends with its process at any moment, as after a kill.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -29,22 +30,15 @@ const BEAT_AFTER_CHANGE: Duration = Duration::from_secs(5);
 /// How often a process looks whether the one that follows has exited.
 const TAKE_OVER_EVERY: Duration = Duration::from_secs(2);
 /// The longest pause after errors.
-const MAX_PAUSE: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// What a follower does for the program.
-pub trait Duties: Send {
-    /// Returns the sessions whose leases this process renews.
-    fn sessions(&self) -> Vec<String>;
-    /// Brings the shared memory to the state of the server.
-    fn sync_memory(&self) -> Result<()>;
-    /// Delivers the writes that wait for the server, which can be reached.
-    fn deliver(&self);
-}
+/// Returns the sessions whose leases a process renews.
+pub type SessionsInUse = Box<dyn Fn() -> Vec<String> + Send>;
 
 /// The thread that follows a project.
-pub struct Follower<D> {
+pub struct Follower {
     workspaces: Arc<TeamWorkspaces>,
-    duties: D,
+    sessions: SessionsInUse,
     home: PathBuf,
     replica: PathBuf,
     clock: fn() -> Millis,
@@ -54,23 +48,21 @@ pub struct Follower<D> {
     beat_at: Option<Instant>,
     /// Whether a change may have moved a claim since the last beat.
     has_changed: bool,
-    /// The last change of the memory that was synchronised.
-    memory: Option<i64>,
 }
 
-impl<D: Duties> Follower<D> {
+impl Follower {
     /// `home` is the home store, `replica` the folder of the replica.
     pub fn new(
         workspaces: Arc<TeamWorkspaces>,
-        duties: D,
+        sessions: SessionsInUse,
         home: PathBuf,
         replica: PathBuf,
         clock: fn() -> Millis,
-    ) -> Follower<D> {
+    ) -> Follower {
         let held = HeldNodes::new(&home, &replica);
         Follower {
             workspaces,
-            duties,
+            sessions,
             home,
             replica,
             clock,
@@ -78,7 +70,6 @@ impl<D: Duties> Follower<D> {
             lock: None,
             beat_at: None,
             has_changed: false,
-            memory: None,
         }
     }
 
@@ -122,7 +113,7 @@ impl<D: Duties> Follower<D> {
 
     /// Renews leases, and writes down who works on what.
     fn beat(&mut self) -> Result<()> {
-        let sessions = self.duties.sessions();
+        let sessions = (self.sessions)();
         let connection = self.workspaces.connection();
         let beat = connection.read(|client| client.beat(&sessions));
         let beat = beat.map_err(|error| error.into_store_error(connection.server()))?;
@@ -140,7 +131,9 @@ impl<D: Duties> Follower<D> {
         }
         let wait = if self.has_changed { BEAT_AFTER_CHANGE.as_secs() } else { WAIT };
         let connection = workspaces.connection();
-        let page = connection.read(|client| client.wait(&have, self.memory, wait));
+        // A memory without changes has no stream, and the server takes a position in it for a gap.
+        let memory = Some(workspaces.memory().position()).filter(|position| *position > 0);
+        let page = connection.read(|client| client.wait(&have, memory, wait));
         let page = page.map_err(|error| error.into_store_error(connection.server()))?;
         if !self.is_joined() {
             return Ok(());
@@ -148,12 +141,18 @@ impl<D: Duties> Follower<D> {
         self.has_changed |= !page.changes.is_empty() || !page.gaps.is_empty();
         workspaces.apply_page(&have, &page)?;
         self.note_lost_claims(&have, &page);
-        if self.memory.is_none_or(|seen| page.heads.get(MEMORY).is_some_and(|head| *head != seen)) {
-            self.duties.sync_memory()?;
-            self.memory = Some(page.heads.get(MEMORY).copied().unwrap_or_default());
+        self.exchange_memory(&page)
+    }
+
+    /// Fetches what others saved, and delivers what waits for the server.
+    fn exchange_memory(&self, page: &FeedPage) -> Result<()> {
+        let memory = self.workspaces.memory();
+        let head = page.heads.get(MEMORY).copied().unwrap_or_default();
+        if head == memory.position() && memory.outbox().is_empty() {
+            return Ok(());
         }
-        self.duties.deliver();
-        Ok(())
+        let failed = |error: tanmi_memory::Error| Error::io(&self.replica)(io::Error::other(error));
+        memory.exchange().map(|_| ()).map_err(failed)
     }
 
     fn note_lost_claims(&mut self, have: &Positions, page: &FeedPage) {
@@ -179,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pause_after_errors_grows_up_to_a_minute() {
+    fn pause_after_errors_grows_up_to_its_limit() {
         assert!((1..=2).contains(&pause_after(1).as_secs()), "{:?}", pause_after(1));
         for failures in 2..50 {
             let pause = pause_after(failures);

@@ -19,7 +19,7 @@ mod workspaces;
 
 pub use client::{Client, ClientError, LostOutcome};
 pub use connection::Connection;
-pub use follower::{Duties, Follower};
+pub use follower::{Follower, SessionsInUse};
 pub use login::{LoginError, request_link};
 pub use membership::{Member, Membership, find_member, replicas};
 pub use memory::TeamMemory;

@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(Presence::read(dir.path()), Presence::default());
         presence().write(dir.path()).unwrap();
         assert_eq!(Presence::read(dir.path()), presence());
-        std::fs::write(dir.path().join(FILE), "{").unwrap();
+        fs::write_private(&dir.path().join(FILE), b"{").unwrap();
         assert_eq!(Presence::read(dir.path()), Presence::default());
     }
 }

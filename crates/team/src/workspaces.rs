@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tanmi_base::{Millis, fs};
-use tanmi_platform::CLIENTS;
 use tanmi_protocol::{
     Document, FeedPage, MEMORY, Positions, ProjectAnswer, ProjectCommand, ProjectRequest, RunRequest,
 };
@@ -38,6 +37,8 @@ pub struct TeamWorkspaces {
     connection: Arc<Connection>,
     machine: String,
     memory: Arc<TeamMemory>,
+    /// Returns the name of the client of a platform.
+    client_name: fn(&str) -> Option<&'static str>,
     clock: fn() -> Millis,
 }
 
@@ -75,7 +76,20 @@ impl TeamWorkspaces {
         memory: Arc<TeamMemory>,
         clock: fn() -> Millis,
     ) -> TeamWorkspaces {
-        TeamWorkspaces { folder, replica, connection, machine: machine.to_owned(), memory, clock }
+        TeamWorkspaces {
+            folder,
+            replica,
+            connection,
+            machine: machine.to_owned(),
+            memory,
+            client_name: |_| None,
+            clock,
+        }
+    }
+
+    /// Returns the same workspaces, whose claims name the client of their session.
+    pub fn with_client_names(self, client_name: fn(&str) -> Option<&'static str>) -> TeamWorkspaces {
+        TeamWorkspaces { client_name, ..self }
     }
 
     /// Returns the memory of the project, which delivers what waits for the server.
@@ -211,13 +225,12 @@ impl TeamWorkspaces {
         self.replica.replace_documents(id, seq, &texts, (self.clock)())
     }
 
-    /// Returns this machine as others see it: with the client of the session, if a hook named it.
+    /// Returns this machine as others see it: with the client of the session, if a hook named its platform.
     fn machine_of(&self, session: Option<&str>) -> String {
         let home = self.folder.parent().and_then(Path::parent);
         let platform = home.zip(session).map(|(home, session)| States::new(home).read(session).platform);
-        let platform = platform.and_then(|platform| CLIENTS.find_platform(&platform));
-        match platform.and_then(|platform| CLIENTS.find(platform)) {
-            Some(client) => format!("{} · {}", self.machine, client.name),
+        match platform.and_then(|platform| (self.client_name)(&platform)) {
+            Some(client) => format!("{} · {client}", self.machine),
             None => self.machine.clone(),
         }
     }

@@ -89,18 +89,25 @@ fn collect(store: &Path, folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) 
 }
 
 fn check_outbox(machine: &Machine, violations: &mut Vec<String>) {
-    let count = |folder: &str| {
-        let entries = std::fs::read_dir(machine.replica().join(".local").join(folder));
-        let is_entry = |entry: &std::fs::DirEntry| entry.path().extension().is_some_and(|end| end == "json");
-        entries.map_or(0, |entries| entries.flatten().filter(is_entry).count())
-    };
-    match count("outbox") {
-        0 => {}
-        waiting => violations.push(format!("{}: {waiting} writes still wait", machine.name())),
+    let (mut waiting, mut refused) = (0, 0);
+    count_entries(&machine.store(), &mut waiting, &mut refused);
+    if waiting > 0 {
+        violations.push(format!("{}: {waiting} writes still wait", machine.name()));
     }
-    match count("undelivered") {
-        0 => {}
-        refused => println!("{}: the server refused {refused} queued writes", machine.name()),
+    if refused > 0 {
+        println!("{}: the server refused {refused} queued writes", machine.name());
+    }
+}
+
+/// Counts the entries of the outboxes below a folder, and those that were refused.
+fn count_entries(folder: &Path, waiting: &mut usize, refused: &mut usize) {
+    for path in std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let is_in = |name: &str| folder.ends_with(name) && path.extension().is_some_and(|end| end == "json");
+        *waiting += usize::from(is_in("outbox"));
+        *refused += usize::from(is_in("undelivered"));
+        if path.is_dir() {
+            count_entries(&path, waiting, refused);
+        }
     }
 }
 

@@ -65,7 +65,7 @@ impl Machine {
         self.root().join("checkout")
     }
 
-    fn store(&self) -> PathBuf {
+    pub fn store(&self) -> PathBuf {
         self.root().join(".tanmi-workspace")
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tanmi_base::clock::{self, DAY};
 use tanmi_base::{Interface, Millis, text};
-use tanmi_team::{Presence, TeamWorkspaces};
+use tanmi_team::{OutboxCounts, Presence, TeamWorkspaces};
 
 use super::{Doctor, Health};
 
@@ -40,6 +40,7 @@ impl Doctor<'_> {
                 self.age(team, now);
             }
         }
+        self.outbox(team);
     }
 
     fn server(&mut self, server: &str, presence: &Presence) {
@@ -92,6 +93,29 @@ impl Doctor<'_> {
             "向管理员要新令牌，然后再次运行 tanmi team join",
             "ask an admin for a new token, then run tanmi team join again",
         );
+    }
+
+    /// Reports what waits for the server, and what it refused.
+    fn outbox(&mut self, team: &TeamWorkspaces) {
+        let OutboxCounts { queued, undelivered } = team.memory().outbox().counts();
+        if queued > 0 {
+            self.report(
+                "team",
+                Health::Note,
+                format!("团队：{queued} 条写入等待发送"),
+                format!("team: writes that wait for the server: {queued}"),
+            );
+            self.advise("tanmi team sync", "tanmi team sync");
+        }
+        if undelivered > 0 {
+            self.report(
+                "team",
+                Health::ByHand,
+                format!("团队：服务器拒绝了 {undelivered} 条写入"),
+                format!("team: writes that the server refused: {undelivered}"),
+            );
+            self.advise("tanmi team outbox list", "tanmi team outbox list");
+        }
     }
 
     /// Reports how old the replica is, when the server does not answer.

@@ -464,7 +464,7 @@ fn lost_claim_in_state_is_told_once_at_next_prompt() {
         let mut state: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         state["lostClaims"] =
             json!([{"node": node, "title": "Issue tokens", "by": "bob (laptop)", "taken": true}]);
-        std::fs::write(&path, state.to_string()).unwrap();
+        env.write(&path, state.to_string().as_bytes());
     };
     note("one");
     assert!(!agent.send("Stop", "stop", json!({})).contains("no longer hold"));

@@ -135,7 +135,15 @@ fn mcp_process_with_server_that_never_answers_serves_and_exits() {
     let mut command = env.command(&["mcp"]);
     let mut child = spawn(&mut command);
     // The follower has sent a request, which gets no answer.
-    let (mut connection, _) = silent.accept().unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let mut connection = None;
+    eventually("the follower connects", || {
+        connection = silent.accept().ok();
+        connection.is_some()
+    });
+    let (mut connection, _) = connection.unwrap();
+    connection.set_nonblocking(false).unwrap();
+    connection.set_read_timeout(Some(SOON)).unwrap();
     assert!(connection.read(&mut [0; 1]).unwrap() > 0);
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
@@ -210,6 +218,8 @@ fn status_and_context_name_person_and_machine_of_holder() {
     run(&shop.bob, &shop.bob.transition(&shop.node, "start", "bob-1"));
     let client = Client::connect(&shop.ada.env);
     eventually("ada knows of bob", || shop.ada.presence()["sessions"][0]["nodeId"] == shop.node.as_str());
+    let show = || shop.ada.env.json(&["node", "show", &shop.node]);
+    eventually("the change arrives", || show()["heldBy"].is_string());
     client.finish();
     let status = shop.ada.env.json(&["status"]);
     let present = &status["workspaces"][0]["team"][0];
@@ -221,13 +231,14 @@ fn status_and_context_name_person_and_machine_of_holder() {
     assert_eq!((&present["nodeTitle"], &present["isLive"]), (&json!("Build"), &json!(true)), "{status}");
     let shown = shop.ada.env.ok(&["status"]);
     assert!(shown.contains("Team") && shown.contains("bob-laptop"), "{shown}");
-    let node = shop.ada.env.json(&["node", "show", &shop.node]);
-    assert_eq!(node["heldBy"], "bob (bob-laptop · Claude Code)", "{node}");
+    assert_eq!(show()["heldBy"], "bob (bob-laptop · Claude Code)", "{}", show());
     let next = shop.ada.env.ok(&["next"]);
     assert!(next.contains("in progress by bob (bob-laptop"), "{next}");
-    let agent = shop.ada.agent("ada-1", &shop.workspace);
-    let told = agent.prompt("what is going on?");
-    assert!(told.contains("bob (bob-laptop · Claude Code) since"), "{told}");
+    shop.ada.agent("ada-1", &shop.workspace);
+    let unbound = Agent::claude(&shop.ada.env, "ada-2");
+    unbound.start("startup");
+    let told = unbound.prompt("continue where we left off");
+    assert!(told.contains("; bob (bob-laptop · Claude Code) since"), "{told}");
     let status = shop.ada.env.json(&["session", "status", "--session", "ada-1"]);
     assert_eq!(status["team"][0]["person"], "bob", "{status}");
 }
@@ -250,6 +261,8 @@ fn doctor_in_joined_project_reports_server_token_and_age_of_replica() {
     assert!(found.contains("the token expires at"), "{found}");
     let Shop { _server, ada, .. } = shop;
     drop(_server);
+    ada.env.ok(&["memory", "save-fact", "The shop uses euros"]);
     let found = json!(checks(&ada.env)).to_string();
+    assert!(found.contains("writes that wait for the server: 1"), "{found}");
     assert!(found.contains("as of") && found.contains("tanmi team sync"), "{found}");
 }
