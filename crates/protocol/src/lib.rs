@@ -3,9 +3,11 @@
 //! The server side is in crates `pg` and `server`, the client side in crate `team`.
 
 mod feed;
+mod import;
 mod memory;
 mod run;
 
 pub use feed::{Beat, DocumentPage, FeedChange, FeedPage, Identity, Positions, Present};
+pub use import::{ImportAnswer, ImportRequest, ImportedWorkspace};
 pub use memory::{MEMORY, MemoryAnswer, MemoryCommand, MemoryOutcome, MemoryRequest};
 pub use run::{Document, ProjectAnswer, ProjectCommand, ProjectRequest, RunAnswer, RunRequest};

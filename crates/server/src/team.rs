@@ -32,6 +32,7 @@ mod admin;
 mod changes;
 mod heads;
 mod health;
+mod import;
 mod interfaces;
 mod limits;
 mod log;
@@ -52,6 +53,8 @@ use refusal::Refusal;
 
 /// The largest body of a request, in bytes. A plan of 200 nodes fits.
 const MAX_BODY: usize = 2 << 20;
+/// The largest part of a project that moves to the server, in bytes: a workspace of some 20,000 nodes.
+const MAX_IMPORT: usize = 64 << 20;
 /// How long running requests may take to finish after the server was told to stop.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections with an authorized request. Each machine of the team keeps one open to read the feed.

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use axum::routing::{MethodRouter, any, delete, get, post, put};
 use serde_json::{Value, json};
 use tanmi_pg::Role;
 
-use super::{TeamState, admin, changes, health, interfaces, login, metrics, protocol};
+use super::{MAX_IMPORT, TeamState, admin, changes, health, import, interfaces, login, metrics, protocol};
 use crate::http::{openapi, responses};
 
 pub struct TeamRoute {
@@ -67,6 +68,14 @@ pub const TABLE: &[TeamRoute] = &[
         || get(protocol::snapshot),
         &["stream", "after", "limit"],
         "Get a part of a stream.",
+    ),
+    row(
+        "POST",
+        "/team/v1/{project}/import",
+        MEMBER,
+        || post(import::import).layer(DefaultBodyLimit::max(MAX_IMPORT)),
+        &["workspace", "lines"],
+        "Add a whole workspace, or lines of a memory.",
     ),
     row(
         "POST",
