@@ -434,7 +434,8 @@ impl Error {
                 texts("选择「遮盖后保存」或「原样保存」", "choose “Mask and save” or “Save as it is”"),
             ),
             Error::UserDecides { .. } => texts("请用户自己修改", "ask the user to change it"),
-            Error::Team(problem) => problem.hint()?,
+            // Only the user moves the data of a project.
+            Error::Team(problem) if interface == Interface::CommandLine => problem.hint(),
             Error::NoWorkspace { .. } => {
                 let (create_zh, create_en) = create_workspace_hint(interface);
                 let (zh, en) = interface.pick(

@@ -129,6 +129,16 @@ impl Stores {
     }
 }
 
+/// Returns the workspaces in the files of a folder, also if a team server keeps the project of the folder.
+pub(crate) fn workspaces_in_files(folder: &Path, home: &Path) -> FileStore {
+    FileStore::new(Arc::new(ProjectPlace::new(folder, Some(home))))
+}
+
+/// Returns the memory in the files of a folder, also if a team server keeps the project of the folder.
+pub(crate) fn memory_in_files(folder: &Path, home: &Path) -> Arc<dyn MemoryStore> {
+    Arc::new(FileMemory::new(Arc::new(ProjectPlace::new(folder, Some(home))), home))
+}
+
 struct LocalProject {
     place: Arc<ProjectPlace>,
     id: OnceLock<ProjectId>,
@@ -234,7 +244,9 @@ impl Project for JoinedProject {
         Some(self.workspaces.memory().person())
     }
 
+    /// A replica that was deleted is fetched again. Hooks do not call this.
     fn check(&self) -> Result<()> {
+        self.workspaces.restore_deleted();
         Ok(())
     }
 

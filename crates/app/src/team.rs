@@ -1,4 +1,5 @@
-//! The project of this folder on the server of a team: join it, bring its replica up to date, and say how it stands.
+//! The project of this folder on the server of a team: join it, and bring its replica up to date. [`transfer`] moves a
+//! project to the server and back.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,8 +16,13 @@ use crate::stores::{KnownWorkspace, Project, Stores};
 use crate::trust;
 
 mod outbox;
+mod status;
+mod transfer;
 
 pub use outbox::{DiscardResult, OutboxEntry, OutboxList, RetryResult};
+pub use status::TeamStatus;
+use status::outbox_count;
+pub use transfer::{LeaveResult, PushResult};
 
 /// The largest `.tanmi/team.json` that is read.
 const MAX_OFFER: u64 = 64 << 10;
@@ -68,6 +74,12 @@ pub struct SyncResult {
     pub delivered: usize,
     /// The number of writes that the server refused.
     pub undelivered: usize,
+    /// With `check`: the documents that differed from those of the server, and were replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub different: Option<Vec<String>>,
+    /// Texts that were edited by hand and then replaced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<PathBuf>,
 }
 
 #[derive(Clone)]
@@ -112,6 +124,16 @@ impl TeamService {
 
     /// Makes this folder a project of the team, and fetches its workspaces.
     pub fn join(&self, request: JoinRequest) -> Result<JoinResult> {
+        let (member, role) = self.member_of(request)?;
+        let folder = self.core.folder();
+        if find_member(&self.members()?, self.core.home(), folder).is_none() {
+            self.check_no_data(folder)?;
+        }
+        self.enter(member, role)
+    }
+
+    /// Returns the membership that a request asks for, with the person and the role that the server names.
+    fn member_of(&self, request: JoinRequest) -> Result<(Member, String)> {
         self.check_user()?;
         let server = check_server(&request.server)?;
         let folder = self.core.folder().to_owned();
@@ -133,11 +155,17 @@ impl TeamService {
                 let (server, project) = (server.clone(), project.clone());
                 return Err(Error::Team(TeamProblem::AlreadyJoined { server, project }));
             }
-            None => self.check_no_data(&folder)?,
+            None => {}
         }
         let identity =
             Client::new(&member).identify().map_err(|error| error.into_store_error(&member.server))?;
         member.person = identity.person;
+        Ok((member, identity.role))
+    }
+
+    /// Records a membership and fetches the workspaces.
+    fn enter(&self, member: Member, role: String) -> Result<JoinResult> {
+        let folder = self.core.folder().to_owned();
         self.mark_folder(&folder)?;
         self.record(&member)?;
         let stores = Stores::local(self.core.home());
@@ -148,7 +176,7 @@ impl TeamService {
             server: member.server,
             project: member.project,
             person: member.person,
-            role: identity.role,
+            role,
             machine: member.machine,
             folder,
             workspaces: synced.as_ref().map_or(0, |synced| synced.workspaces),
@@ -206,10 +234,16 @@ impl TeamService {
             .ok_or_else(|| Error::Team(TeamProblem::NotJoined { project: self.core.folder().to_owned() }))
     }
 
-    /// Brings the replica up to date. `progress` gets the number of changes so far.
-    pub fn sync(&self, progress: &mut dyn FnMut(usize)) -> Result<SyncResult> {
-        self.team()?.connection().end_pause();
-        fetch(&self.core.stores, &self.core.project, progress)
+    /// Brings the replica up to date. With `check`, compares every document with the server. `progress` gets the number of changes so far.
+    pub fn sync(&self, check: bool, progress: &mut dyn FnMut(usize)) -> Result<SyncResult> {
+        let team = self.team()?;
+        team.connection().end_pause();
+        let mut result = fetch(&self.core.stores, &self.core.project, progress)?;
+        if check {
+            result.different = Some(team.check(progress)?);
+        }
+        result.kept = team.replica().kept_edits();
+        Ok(result)
     }
 }
 
@@ -233,6 +267,8 @@ fn fetch(stores: &Stores, project: &Arc<dyn Project>, progress: &mut dyn FnMut(u
         removed: synced.removed,
         delivered: delivered.sent,
         undelivered: delivered.refused,
+        different: None,
+        kept: Vec::new(),
     })
 }
 

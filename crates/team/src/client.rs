@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tanmi_protocol::{
-    Beat, DocumentPage, FeedPage, Identity, MemoryAnswer, MemoryRequest, Positions, ProjectAnswer,
-    ProjectRequest, RunAnswer, RunRequest,
+    Beat, Document, DocumentPage, FeedPage, Identity, ImportAnswer, ImportRequest, MemoryAnswer,
+    MemoryRequest, Positions, ProjectAnswer, ProjectRequest, RunAnswer, RunRequest,
 };
 use tanmi_workspace::error::Error;
 use ureq::Agent;
@@ -144,6 +144,26 @@ impl Client {
     pub fn snapshot(&self, stream: &str, after: Option<&str>) -> Result<DocumentPage, ClientError> {
         let after = after.map(|after| format!("&after={after}")).unwrap_or_default();
         self.get(&format!("snapshot?stream={stream}{after}"), Duration::ZERO)
+    }
+
+    /// Adds a part of a local project to the server.
+    pub fn import(&self, part: &ImportRequest) -> Result<ImportAnswer, ClientError> {
+        self.post("import", part)
+    }
+
+    /// Returns all documents of a workspace, and the number of the last change that they contain.
+    pub fn fetch(&self, stream: &str) -> Result<(Vec<Document>, u64), ClientError> {
+        let (mut documents, mut after, mut first) = (Vec::new(), None::<String>, None);
+        loop {
+            let page = self.snapshot(stream, after.as_deref())?;
+            // A change between two pages is after the first one, so the feed brings it.
+            first.get_or_insert(page.seq0);
+            documents.extend(page.docs);
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok((documents, first.unwrap_or_default().cast_unsigned())),
+            }
+        }
     }
 
     /// Renews the leases of sessions.

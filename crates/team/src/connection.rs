@@ -130,3 +130,6 @@ impl Connection {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

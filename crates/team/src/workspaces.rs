@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tanmi_base::paths::project_store;
 use tanmi_base::{Millis, fs};
 use tanmi_protocol::{
     Document, FeedPage, MEMORY, Positions, ProjectAnswer, ProjectCommand, ProjectRequest, RunRequest,
@@ -19,7 +20,8 @@ use tanmi_workspace::ops::{
 };
 use tanmi_workspace::state::Action;
 use tanmi_workspace::store::{
-    BranchCounts, FileStore, NodeBrief, NodeDetail, NodeName, TrashEntry, WorkspaceEntry, Workspaces,
+    BranchCounts, FileStore, NodeBrief, NodeDetail, NodeName, TrashEntry, WORKSPACE, WorkspaceEntry,
+    Workspaces,
 };
 
 use crate::client::ClientError;
@@ -196,6 +198,9 @@ impl TeamWorkspaces {
             total.removed += synced.removed;
             progress(total.changes + total.fetched);
             if synced == Synced::default() {
+                let store = project_store(&self.folder);
+                // By this folder a deleted replica is told from one of a project without workspaces.
+                fs::create_private_dir(&store).map_err(Error::io(&store))?;
                 total.workspaces = have.len();
                 return Ok(total);
             }
@@ -204,23 +209,10 @@ impl TeamWorkspaces {
 
     /// Fetches a whole workspace.
     pub fn fetch(&self, id: &WorkspaceId) -> Result<()> {
-        let mut documents: Vec<Document> = Vec::new();
-        let mut after: Option<String> = None;
-        let mut first = None;
-        loop {
-            let page = self.connection.read(|client| client.snapshot(id.as_str(), after.as_deref()));
-            let page = page.map_err(|error| self.failed(error))?;
-            // A change between two pages is after the first one, so the feed brings it.
-            first.get_or_insert(page.seq0);
-            documents.extend(page.docs);
-            match page.next {
-                Some(next) => after = Some(next),
-                None => break,
-            }
-        }
+        let fetched = self.connection.read(|client| client.fetch(id.as_str()));
+        let (documents, seq) = fetched.map_err(|error| self.failed(error))?;
         let texts: Vec<(&str, &str)> =
             documents.iter().filter_map(|doc| Some((doc.name.as_str(), doc.text.as_deref()?))).collect();
-        let seq = first.unwrap_or_default().cast_unsigned();
         fs::create_private_dir(&self.folder).map_err(Error::io(&self.folder))?;
         self.replica.replace_documents(id, seq, &texts, (self.clock)())
     }
@@ -233,6 +225,60 @@ impl TeamWorkspaces {
             Some(client) => format!("{} · {client}", self.machine),
             None => self.machine.clone(),
         }
+    }
+
+    /// Reads a workspace of the replica. If it is missing or damaged, it is fetched first.
+    fn read<T>(&self, id: &WorkspaceId, read: impl Fn(&FileStore) -> Result<T>) -> Result<T> {
+        match read(&self.replica) {
+            Err(error @ (Error::WorkspaceNotFound { .. } | Error::Corrupt { .. })) => {
+                self.fetch(id).map_err(|_| error)?;
+                read(&self.replica)
+            }
+            other => other,
+        }
+    }
+
+    /// Fetches the whole replica if it was deleted. A server that is away is reported by the calls that need it.
+    pub fn restore_deleted(&self) {
+        if !project_store(&self.folder).is_dir() {
+            let _ = self.sync(&mut |_| {});
+        }
+    }
+
+    /// Fetches every workspace again and compares it with the replica. Returns what the replica had otherwise; it is
+    /// replaced, and texts that did not come from the server are kept aside.
+    pub fn check(&self, progress: &mut dyn FnMut(usize)) -> Result<Vec<String>> {
+        let mut different = Vec::new();
+        for (done, (id, _)) in self.replica.headers()?.into_iter().enumerate() {
+            let before = self.replica.documents(&id);
+            self.fetch(&id)?;
+            let after = self.replica.documents(&id)?;
+            progress(done + 1);
+            let Ok(before) = before else {
+                different.push(id.to_string());
+                continue;
+            };
+            if before.workspace != after.workspace {
+                different.push(format!("{id}/{WORKSPACE}"));
+            }
+            let is_same = |(node, text): &&(NodeId, String)| {
+                let other = before.nodes.binary_search_by(|(known, _)| known.cmp(node));
+                other.is_ok_and(|at| before.nodes[at].1 == *text)
+            };
+            let changed = after.nodes.iter().filter(|node| !is_same(node));
+            different.extend(changed.map(|(node, _)| format!("{id}/{node}")));
+            let gone = before
+                .nodes
+                .iter()
+                .filter(|(node, _)| after.nodes.binary_search_by(|(known, _)| known.cmp(node)).is_err());
+            different.extend(gone.map(|(node, _)| format!("{id}/{node}")));
+        }
+        Ok(different)
+    }
+
+    /// Returns the store of the replica.
+    pub fn replica(&self) -> &FileStore {
+        &self.replica
     }
 
     fn change_list(&self, command: &ProjectCommand, operator: Operator) -> Result<ProjectAnswer> {
@@ -360,27 +406,27 @@ impl Workspaces for TeamWorkspaces {
     }
 
     fn summary(&self, id: &WorkspaceId, now: Millis) -> Result<(Workspace, Progress)> {
-        self.replica.summary(id, now)
+        self.read(id, |replica| replica.summary(id, now))
     }
 
     fn node(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<Node> {
-        Workspaces::node(&*self.replica, id, node, now)
+        self.read(id, |replica| Workspaces::node(replica, id, node, now))
     }
 
     fn node_detail(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<NodeDetail> {
-        self.replica.node_detail(id, node, now)
+        self.read(id, |replica| replica.node_detail(id, node, now))
     }
 
     fn nodes(&self, id: &WorkspaceId, query: &ListQuery, now: Millis) -> Result<NodePage> {
-        self.replica.nodes(id, query, now)
+        self.read(id, |replica| replica.nodes(id, query, now))
     }
 
     fn rows(&self, id: &WorkspaceId, nodes: &[NodeId], now: Millis) -> Result<Vec<ListRow>> {
-        self.replica.rows(id, nodes, now)
+        self.read(id, |replica| replica.rows(id, nodes, now))
     }
 
     fn brief(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<Option<NodeBrief>> {
-        self.replica.brief(id, node, now)
+        self.read(id, |replica| replica.brief(id, node, now))
     }
 
     fn named(
@@ -390,7 +436,7 @@ impl Workspaces for TeamWorkspaces {
         limit: usize,
         now: Millis,
     ) -> Result<Vec<NodeBrief>> {
-        self.replica.named(id, name, limit, now)
+        self.read(id, |replica| replica.named(id, name, limit, now))
     }
 
     fn context(
@@ -400,7 +446,7 @@ impl Workspaces for TeamWorkspaces {
         limits: &ContextLimits,
         now: Millis,
     ) -> Result<Context> {
-        self.replica.context(id, focus, limits, now)
+        self.read(id, |replica| replica.context(id, focus, limits, now))
     }
 
     fn next(
@@ -412,7 +458,7 @@ impl Workspaces for TeamWorkspaces {
         now: Millis,
     ) -> Result<NextNodes> {
         let told = ToldSessions { presence: Presence::read(&self.folder), now };
-        let mut found = self.replica.next(id, limit, claimant, &told, now)?;
+        let mut found = self.read(id, |replica| replica.next(id, limit, claimant, &told, now))?;
         for node in &mut found.blocked {
             node.holder_name = node.holder.as_deref().and_then(|holder| told.presence.name(holder));
         }
@@ -420,14 +466,14 @@ impl Workspaces for TeamWorkspaces {
     }
 
     fn branches(&self, id: &WorkspaceId, now: Millis) -> Result<HashMap<NodeId, BranchCounts>> {
-        self.replica.branches(id, now)
+        self.read(id, |replica| replica.branches(id, now))
     }
 
     fn outline(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<String> {
-        self.replica.outline(id, node, now)
+        self.read(id, |replica| replica.outline(id, node, now))
     }
 
     fn activity(&self, id: &WorkspaceId, target: &Target, now: Millis) -> Result<Activity> {
-        self.replica.activity(id, target, now)
+        self.read(id, |replica| replica.activity(id, target, now))
     }
 }

@@ -19,6 +19,14 @@ pub enum TeamProblem {
     NotJoined {
         project: PathBuf,
     },
+    /// Writes wait for the server.
+    OutboxNotEmpty {
+        count: usize,
+    },
+    /// The server has other documents of a workspace than those that were sent.
+    NotEqual {
+        workspace: String,
+    },
 }
 
 impl TeamProblem {
@@ -27,6 +35,8 @@ impl TeamProblem {
             TeamProblem::HasLocalData { .. } => "LOCAL_DATA",
             TeamProblem::AlreadyJoined { .. } => "ALREADY_JOINED",
             TeamProblem::NotJoined { .. } => "NOT_JOINED",
+            TeamProblem::OutboxNotEmpty { .. } => "OUTBOX_NOT_EMPTY",
+            TeamProblem::NotEqual { .. } => "NOT_EQUAL",
         }
     }
 
@@ -44,11 +54,18 @@ impl TeamProblem {
                 format!("{} 没有加入团队", project.display()),
                 format!("{} has not joined a team", project.display()),
             ),
+            TeamProblem::OutboxNotEmpty { count } => {
+                (format!("有 {count} 个写入尚未送达服务器"), format!("{count} writes wait for the server"))
+            }
+            TeamProblem::NotEqual { workspace } => (
+                format!("服务器上的 {workspace} 与本地文件不同；没有移走任何内容"),
+                format!("{workspace} on the server differs from the local files; nothing was moved away"),
+            ),
         }
     }
 
-    pub(super) fn hint(&self) -> Option<Texts> {
-        Some(match self {
+    pub(super) fn hint(&self) -> Texts {
+        match self {
             TeamProblem::HasLocalData { .. } => texts(
                 "用 `tanmi team push` 加入并把它们移到服务器",
                 "join and move them to the server with `tanmi team push`",
@@ -59,6 +76,14 @@ impl TeamProblem {
             TeamProblem::NotJoined { .. } => {
                 texts("用 `tanmi team join URL` 加入", "join one with `tanmi team join URL`")
             }
-        })
+            TeamProblem::OutboxNotEmpty { .. } => texts(
+                "用 `tanmi team sync` 送达，或加上 `--discard` 放弃它们",
+                "deliver them with `tanmi team sync`, or drop them with `--discard`",
+            ),
+            TeamProblem::NotEqual { .. } => texts(
+                "没有会话写入时再次运行 `tanmi team push`",
+                "run `tanmi team push` again while no session writes",
+            ),
+        }
     }
 }

@@ -69,6 +69,8 @@ fn samples() -> Vec<Error> {
             project: String::from("shop"),
         }),
         Error::Team(TeamProblem::NotJoined { project: path() }),
+        Error::Team(TeamProblem::OutboxNotEmpty { count: 3 }),
+        Error::Team(TeamProblem::NotEqual { workspace: workspace().to_string() }),
         Error::InFile { path: path(), error: Box::new(unknown_key(Some("memory"))) },
         Error::NoAgents { known: vec!["claude-code", "codex"] },
         Error::NoHome,

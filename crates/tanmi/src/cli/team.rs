@@ -109,8 +109,22 @@ pub enum MachineCommand {
     /// Join a project of a team server with this folder
     #[command(after_help = examples::TEAM_JOIN)]
     Join(JoinArgs),
+    /// Move this project with its workspaces and memory to a team server, and join it
+    Push(JoinArgs),
+    /// Write the project back into the files of this folder, and leave the team
+    Leave {
+        /// Drop writes that wait for the server
+        #[arg(long)]
+        discard: bool,
+    },
     /// Send what waits for the server, and bring the replica of the project up to date
-    Sync,
+    Sync {
+        /// Compare every document with the server
+        #[arg(long)]
+        check: bool,
+    },
+    /// Show server, person, connection and replica of this project
+    Status,
     /// Show, retry and discard writes that wait for the server or that it refused
     #[command(subcommand)]
     Outbox(OutboxCommand),

@@ -1,11 +1,12 @@
 //! `tanmi team join` and the other commands of a machine of a team.
 
-use std::path::Path;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tanmi_app::Error;
-use tanmi_app::team::{JoinOffer, JoinRequest, JoinResult, SyncResult};
-use tanmi_base::Lang;
+use tanmi_app::team::{JoinOffer, JoinRequest, JoinResult, LeaveResult, PushResult, SyncResult, TeamStatus};
+use tanmi_base::{Lang, Millis};
 
 use super::{CommandContext, Result, confirm, file_or_stdin, team_outbox};
 use crate::cli::{JoinArgs, MachineCommand};
@@ -17,16 +18,110 @@ const MAX_TOKEN: u64 = 4096;
 pub fn run(context: &CommandContext, command: MachineCommand) -> Result {
     match command {
         MachineCommand::Join(args) => join(context, args),
-        MachineCommand::Sync => {
-            let result = context.app.team.sync(&mut |_| {})?;
-            context.print_result(&result, |result| synced_text(result, context.app.lang()));
+        MachineCommand::Push(args) => push(context, args),
+        MachineCommand::Leave { discard } => leave(context, discard),
+        MachineCommand::Sync { check } => {
+            let lang = context.app.lang();
+            let result = context.app.team.sync(check, &mut show_progress(lang))?;
+            warn_kept(&result.kept, lang);
+            context.print_result(&result, |result| synced_text(result, lang));
+            Ok(())
+        }
+        MachineCommand::Status => {
+            let (status, now, lang) = (context.app.team.status()?, context.app.now(), context.app.lang());
+            context.print_result(&status, |status| status_text(status, now, lang));
             Ok(())
         }
         MachineCommand::Outbox(command) => team_outbox::run(context, command),
     }
 }
 
+/// Returns a function that tells on standard error how many parts are done, where that is a terminal.
+fn show_progress(lang: Lang) -> impl FnMut(usize) {
+    let is_shown = std::io::stderr().is_terminal();
+    move |done| {
+        if is_shown && done > 0 && done % 100 == 0 {
+            let text = lang.pick(format!("已完成 {done} 项"), format!("{done} done"));
+            out::labelled(out::YELLOW, "进度", "progress", &text, lang);
+        }
+    }
+}
+
+fn warn_kept(kept: &[PathBuf], lang: Lang) {
+    for path in kept {
+        let path = path.display();
+        let text = lang.pick(
+            format!("副本中手工编辑的文字保留在 {path}"),
+            format!("a text that was edited by hand in the replica is kept in {path}"),
+        );
+        out::labelled(out::YELLOW, "警告", "warning", &text, lang);
+    }
+}
+
+fn push(context: &CommandContext, args: JoinArgs) -> Result {
+    let lang = context.app.lang();
+    let Some(request) = join_request(context, args)? else { return Ok(()) };
+    let result = context.app.team.push(request, &mut show_progress(lang))?;
+    if let Some(core) = result.core_memory.as_ref().filter(|_| !context.json) {
+        let core = core.display();
+        let text = lang.pick(
+            format!("MEMORY.md 不共享；它在 {core}"),
+            format!("MEMORY.md is not shared; it is in {core}"),
+        );
+        out::labelled(out::YELLOW, "注意", "note", &text, lang);
+    }
+    context.print_result(&result, |result| {
+        let PushResult { joined, pushed, lines, trash, .. } = result;
+        let trash = trash.display();
+        let moved = lang.pick(
+            format!("已移到服务器：{pushed} 个工作区，{lines} 条记忆；本地文件在 {trash} 保留 30 天\n"),
+            format!(
+                "Moved to the server: {pushed} workspaces, {lines} memories; the local files are in {trash} for \
+                 30 days\n"
+            ),
+        );
+        moved + &joined_text(joined, lang)
+    });
+    Ok(())
+}
+
+fn leave(context: &CommandContext, discard: bool) -> Result {
+    let lang = context.app.lang();
+    let result = context.app.team.leave(discard, &mut show_progress(lang))?;
+    if let Some(reason) = result.unfetched.as_ref().filter(|_| !context.json) {
+        let zh = format!("没有取得最新状态，使用了本机的副本：{reason}");
+        let en = format!("the latest state was not fetched; the copy of this machine was used: {reason}");
+        out::labelled(out::YELLOW, "警告", "warning", &lang.pick(zh, en), lang);
+    }
+    context.print_result(&result, |result| {
+        let LeaveResult { server, project, workspaces, lines, .. } = result;
+        let folder = result.folder.display();
+        lang.pick(
+            format!("{folder} 已离开 {server} 的项目 {project}：写回 {workspaces} 个工作区和 {lines} 条记忆\n"),
+            format!(
+                "{folder} left the project {project} on {server}: {workspaces} workspaces and {lines} memories \
+                 were written back\n"
+            ),
+        )
+    });
+    Ok(())
+}
+
 fn join(context: &CommandContext, args: JoinArgs) -> Result {
+    let lang = context.app.lang();
+    let Some(request) = join_request(context, args)? else { return Ok(()) };
+    let result = context.app.team.join(request)?;
+    if let Some(reason) = result.unfetched.as_ref().filter(|_| !context.json) {
+        let zh = format!("尚未取得工作区：{reason}；稍后运行 `tanmi team sync`");
+        let en = format!("the workspaces were not fetched: {reason}; run `tanmi team sync` later");
+        out::labelled(out::YELLOW, "警告", "warning", &lang.pick(zh, en), lang);
+    }
+    context.print_result(&result, |result| joined_text(result, lang));
+    Ok(())
+}
+
+/// Returns what the user joins; `None` if the user declined what `.tanmi/team.json` names.
+fn join_request(context: &CommandContext, args: JoinArgs) -> Result<Option<JoinRequest>> {
     let lang = context.app.lang();
     let JoinOffer { server, project } = match (args.url, args.project_name) {
         (Some(server), Some(project)) => JoinOffer { server, project },
@@ -38,26 +133,18 @@ fn join(context: &CommandContext, args: JoinArgs) -> Result {
                 format!(".tanmi/team.json names the project {} on {}. Join it?", offer.project, offer.server),
             );
             if !args.yes && !confirm(&question, || json!(offer))? {
-                return Ok(());
+                return Ok(None);
             }
             offer
         }
     };
-    let request = JoinRequest {
+    Ok(Some(JoinRequest {
         server,
         project,
         token: read_token(&args.token_file)?,
         ca: args.ca.map(|ca| std::path::absolute(&ca).unwrap_or(ca)),
         machine: args.machine.unwrap_or_else(env::machine_name),
-    };
-    let result = context.app.team.join(request)?;
-    if let Some(reason) = result.unfetched.as_ref().filter(|_| !context.json) {
-        let zh = format!("尚未取得工作区：{reason}；稍后运行 `tanmi team sync`");
-        let en = format!("the workspaces were not fetched: {reason}; run `tanmi team sync` later");
-        out::labelled(out::YELLOW, "警告", "warning", &lang.pick(zh, en), lang);
-    }
-    context.print_result(&result, |result| joined_text(result, lang));
-    Ok(())
+    }))
 }
 
 fn missing(what: &'static str, lang: Lang) -> Error {
@@ -108,10 +195,12 @@ fn joined_text(result: &JoinResult, lang: Lang) -> String {
 }
 
 fn synced_text(result: &SyncResult, lang: Lang) -> String {
-    let SyncResult { workspaces, changes, fetched, removed, delivered, .. } = result;
+    let SyncResult { workspaces, changes, fetched, removed, delivered, different, .. } = result;
     let mut text = lang.pick(
         format!("{workspaces} 个工作区已是最新：{changes} 个更改，取得 {fetched} 个，移除 {removed} 个\n"),
-        format!("{workspaces} workspaces are up to date: {changes} changes, {fetched} fetched, {removed} removed\n"),
+        format!(
+            "{workspaces} workspaces are up to date: {changes} changes, {fetched} fetched, {removed} removed\n"
+        ),
     );
     if *delivered > 0 {
         text.push_str(&lang.pick(
@@ -119,5 +208,58 @@ fn synced_text(result: &SyncResult, lang: Lang) -> String {
             format!("{delivered} queued writes delivered\n"),
         ));
     }
+    if let Some(different) = different {
+        text += &lang.pick(
+            format!("与服务器不同、已替换的文档：{}\n", different.len()),
+            format!("documents that differed from the server and were replaced: {}\n", different.len()),
+        );
+        different.iter().for_each(|name| text += &format!("  {name}\n"));
+    }
     text
+}
+
+fn status_text(status: &TeamStatus, now: Millis, lang: Lang) -> String {
+    let TeamStatus { server, project, person, machine, role, outbox, .. } = status;
+    let role = role.as_ref().map(|role| format!(" ({role})")).unwrap_or_default();
+    let connection = match (&status.trouble, status.behind) {
+        (Some(trouble), _) => trouble.clone(),
+        (None, Some(0)) => lang.pick("可用，副本已是最新", "available, the replica is up to date").to_owned(),
+        (None, behind) => {
+            let behind = behind.unwrap_or_default();
+            lang.pick(
+                format!("可用，{behind} 个工作区有更新（`tanmi team sync`）"),
+                format!("available, {behind} workspaces have newer changes (`tanmi team sync`)"),
+            )
+        }
+    };
+    let contact = match status.contact_at.map(|at| (now - at).max(0) / 1000) {
+        Some(seconds) => lang.pick(format!("{seconds} 秒前"), format!("{seconds} s ago")),
+        None => lang.pick("从未", "never").to_owned(),
+    };
+    let (count, kib) = (status.positions.len(), status.replica_bytes.div_ceil(1024));
+    let place = status.replica.display();
+    let replica = lang.pick(
+        format!("{count} 个工作区，{kib} KiB，{place}"),
+        format!("{count} workspaces, {kib} KiB, {place}"),
+    );
+    let mut lines = vec![
+        (lang.pick("服务器", "server"), server.clone()),
+        (lang.pick("项目", "project"), project.clone()),
+        (lang.pick("人员", "person"), format!("{person}{role} · {machine}")),
+        (lang.pick("连接", "connection"), connection),
+        (lang.pick("上次联系", "last contact"), contact),
+        (lang.pick("副本", "replica"), replica),
+        (lang.pick("待送达", "outbox"), outbox.to_string()),
+    ];
+    if status.skew_ms.abs() >= 60_000 {
+        lines.push((lang.pick("时钟偏差", "clock skew"), format!("{} s", status.skew_ms / 1000)));
+    }
+    let hint = lang
+        .pick("不会发送；`tanmi team sync --check` 恢复", "not sent; `tanmi team sync --check` restores it");
+    let edited = status.edited.iter().map(|name| format!("{name} ({hint})"));
+    lines.extend(edited.map(|text| (lang.pick("手工编辑", "edited by hand"), text)));
+    let kept = status.kept.iter().map(|path| path.display().to_string());
+    lines.extend(kept.map(|text| (lang.pick("保留的编辑", "kept edit"), text)));
+    let line = |(name, text): (&str, String)| format!("{name}{}{text}\n", lang.pick("：", ": "));
+    lines.into_iter().map(line).collect()
 }

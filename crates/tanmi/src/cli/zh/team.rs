@@ -8,6 +8,14 @@ const TEAM: ArgumentText = ("team", "团队的名称 [默认：唯一的团队]"
 const PERSON: ArgumentText = ("person", "人的名字");
 const NAME: ArgumentText = ("name", "人的名字");
 const TOKEN_ID: ArgumentText = ("id", "令牌的 ID，见 `tanmi team token list`");
+const JOIN: &[ArgumentText] = &[
+    ("url", "服务器的地址，如 https://team.example.org [默认：.tanmi/team.json 中的地址，需要确认]"),
+    ("project_name", "项目在服务器上的名称"),
+    ("token_file", "含有令牌的文件，- 表示标准输入"),
+    ("ca", "服务器证书的颁发机构的证书文件 [默认：系统的证书]"),
+    ("machine", "此机器的名称，其他人会看到 [默认：主机名]"),
+    ("yes", "使用 .tanmi/team.json 中的服务器和项目"),
+];
 
 pub const PAGES: &[ChineseTexts] = &[
     page(
@@ -28,14 +36,7 @@ pub const PAGES: &[ChineseTexts] = &[
     page(
         "team join",
         "让此文件夹加入团队服务器上的项目",
-        &[
-            ("url", "服务器的地址，如 https://team.example.org [默认：.tanmi/team.json 中的地址，需要确认]"),
-            ("project_name", "项目在服务器上的名称"),
-            ("token_file", "含有令牌的文件，- 表示标准输入"),
-            ("ca", "服务器证书的颁发机构的证书文件 [默认：系统的证书]"),
-            ("machine", "此机器的名称，其他人会看到 [默认：主机名]"),
-            ("yes", "使用 .tanmi/team.json 中的服务器和项目"),
-        ],
+        JOIN,
         "\
 示例：
   tanmi team join https://team.example.org --project-name shop --token-file token.txt
@@ -43,7 +44,15 @@ pub const PAGES: &[ChineseTexts] = &[
 
 项目的工作区和共享记忆保存在服务器上，本机保留一份副本。偏好、会话记录和会话留在本机。",
     ),
-    page("team sync", "发送等待的写入，并更新项目的副本", &[], ""),
+    page("team push", "把此项目连同工作区和记忆移到团队服务器，并加入", JOIN, ""),
+    page(
+        "team leave",
+        "把项目写回此文件夹的文件，并离开团队",
+        &[("discard", "放弃尚未送达服务器的写入")],
+        "",
+    ),
+    page("team sync", "发送等待的写入，并更新项目的副本", &[("check", "与服务器逐个比较文档")], ""),
+    page("team status", "显示此项目的服务器、人员、连接和副本", &[], ""),
     page("team outbox", "查看、重新发送和删除等待服务器或被服务器拒绝的写入", &[], ""),
     page(
         "team outbox list",

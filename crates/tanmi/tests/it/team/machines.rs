@@ -103,3 +103,250 @@ fn join_on_two_machines_shares_workspaces() {
     assert!(bob.run_in(&second, &["status"]).stdout.contains("Auth"));
     assert_eq!(std::fs::read_dir(bob.home_store().join("team")).unwrap().count(), 1, "one replica");
 }
+
+#[test]
+fn join_refuses_local_data_plain_http_and_bad_tokens() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let env = TestEnv::new();
+    let file = token_file(&env, &team.admin);
+    let url = address(&server);
+    let join = |url: &str, project: &str, file: &str| {
+        env.error(&["team", "join", url, "--project-name", project, "--token-file", file])
+    };
+    assert_eq!(join("http://team.example", "shop", &file)["code"], "INVALID_ARGUMENT");
+    assert_eq!(join(&url, "other", &file)["code"], "PROJECT_NOT_FOUND");
+    let forged = token_file(&env, "tnm_x_y");
+    assert_eq!(join(&url, "shop", &forged)["code"], "UNAUTHORIZED");
+    let file = token_file(&env, &team.admin);
+    assert_eq!(env.error(&["team", "sync"])["code"], "NOT_JOINED");
+    // What a clone names is only offered.
+    std::fs::create_dir(env.project.join(".tanmi")).unwrap();
+    let offer = json!({"server": url, "project": "shop"}).to_string();
+    std::fs::write(env.project.join(".tanmi/team.json"), offer).unwrap();
+    let asked = env.error(&["team", "join", "--token-file", &file]);
+    assert_eq!(asked["code"], "CONFIRMATION_REQUIRED", "{asked}");
+    assert!(!env.home_store().join("team.json").exists(), "nothing was joined");
+    env.init();
+    let refused = join(&url, "shop", &file);
+    assert_eq!(refused["code"], "LOCAL_DATA", "{refused}");
+    assert!(refused["hint"].as_str().unwrap().contains("tanmi team push"), "{refused}");
+    let agent =
+        env.command(&["team", "join", "--json", "--token-file", &file]).env("CLAUDECODE", "1").output();
+    assert!(!agent.unwrap().status.success(), "only the user joins");
+}
+
+/// Runs a hook under `strace` and returns its system calls. The hook must exit with 0 and print JSON, text or nothing.
+fn trace_hook(env: &TestEnv, payload: &Value) -> String {
+    use std::io::Write;
+    let trace = env.root().join("trace");
+    let mut child = env
+        .command_in("strace", &env.project)
+        .args(["-f", "-qq", "-o"])
+        .arg(&trace)
+        .arg(env!("CARGO_BIN_EXE_tanmi"))
+        .args(["hook", "claude-code"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{payload}");
+    std::fs::read_to_string(trace).unwrap()
+}
+
+#[test]
+fn hooks_of_joined_project_open_no_socket_while_server_is_away() {
+    if !crate::crash_safety::has_strace() {
+        return;
+    }
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let ada = machine(&server, &team.admin, "laptop");
+    let workspace = ada.init();
+    let node = ada.node("root", "execution", "Build");
+    drop(server);
+    let agent = crate::agent::Agent { env: &ada, platform: "claude-code", session: "s1".into() };
+    let unbound = agent.start("startup");
+    assert!(unbound.contains(&workspace), "an unbound session is told the workspaces: {unbound}");
+    ada.ok(&["session", "bind", "--session", "s1", "--workspace", &workspace, "--node", &node]);
+    let bound = agent.start("resume");
+    assert!(bound.contains("Build"), "{bound}");
+    let transcript = ada.root().join("transcript.jsonl");
+    std::fs::write(&transcript, "").unwrap();
+    for session in ["s1", "s2"] {
+        for event in [
+            "SessionStart",
+            "UserPromptSubmit",
+            "PreToolUse",
+            "PostToolUse",
+            "Stop",
+            "SubagentStart",
+            "SubagentStop",
+            "PreCompact",
+            "Notification",
+            "SessionEnd",
+        ] {
+            let payload = json!({
+                "session_id": session, "hook_event_name": event, "cwd": ada.project, "source": "startup",
+                "prompt": "continue the workspace", "tool_name": "Bash", "tool_input": {"command": "ls"},
+                "transcript_path": transcript, "reason": "other", "trigger": "auto",
+            });
+            let calls = trace_hook(&ada, &payload);
+            for call in ["socket(", "connect("] {
+                assert!(!calls.contains(call), "{session} {event}: {call}");
+            }
+            assert!(calls.matches("team.json").count() <= 1, "{event}: the membership is read once");
+        }
+    }
+}
+
+#[test]
+fn damaged_membership_refuses_writes_and_keeps_hooks_silent() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let ada = machine(&server, &team.admin, "laptop");
+    ada.init();
+    let file = ada.home_store().join("team.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, &text[..text.len() / 2]).unwrap();
+    let refused = ada.error(&["workspace", "init", "--name", "X", "--goal", "y"]);
+    assert!(refused["message"].as_str().unwrap().contains("team.json"), "{refused}");
+    assert_eq!(documents(&ada.project), Default::default(), "no local project was made of it");
+    assert!(ada.error(&["team", "status"])["message"].as_str().unwrap().contains("team.json"));
+    let agent = crate::agent::Agent { env: &ada, platform: "claude-code", session: "s1".into() };
+    assert!(!agent.start("startup").contains("Auth"));
+    std::fs::write(&file, text).unwrap();
+    assert!(ada.ok(&["status"]).contains("Auth"));
+}
+
+#[test]
+fn replica_deleted_damaged_or_edited_is_restored_and_edits_are_kept() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let ada = machine(&server, &team.admin, "laptop");
+    let workspace = ada.init();
+    let node = ada.node("root", "execution", "Build");
+    let copy = replica(&ada);
+    let original = documents(&copy);
+    std::fs::remove_dir_all(copy.join(".tanmi-workspace")).unwrap();
+    assert!(ada.ok(&["status"]).contains("Auth"), "a deleted replica is fetched");
+    assert_eq!(documents(&copy), original);
+    let path = copy.join(".tanmi-workspace").join(&workspace).join("nodes").join(&node).join("Node.md");
+    std::fs::write(&path, "no document").unwrap();
+    assert_eq!(ada.status(&node), "pending", "a damaged file is fetched");
+    assert_eq!(documents(&copy), original);
+    let edited = format!("{}\nmine\n", original[&format!("{workspace}/nodes/{node}/Node.md")]);
+    std::fs::write(&path, &edited).unwrap();
+    let status = ada.json(&["team", "status"]);
+    assert_eq!(status["edited"], json!([format!("{workspace}/{node}")]), "{status}");
+    let checked = ada.json(&["team", "sync", "--check"]);
+    assert_eq!(checked["different"], json!([format!("{workspace}/{node}")]), "{checked}");
+    assert_eq!(documents(&copy), original);
+    let kept = |value: &Value| {
+        let files = value["kept"].as_array().unwrap().clone();
+        files.iter().map(|path| std::fs::read_to_string(path.as_str().unwrap()).unwrap()).collect::<Vec<_>>()
+    };
+    let mut texts = kept(&ada.json(&["team", "status"]));
+    texts.sort();
+    let mut expected = vec![edited, String::from("no document")];
+    expected.sort();
+    assert_eq!(texts, expected);
+    let status = ada.json(&["team", "status"]);
+    assert_eq!(
+        (&status["isReachable"], &status["role"], &status["behind"]),
+        (&json!(true), &json!("admin"), &json!(0))
+    );
+    drop(server);
+    let status = ada.json(&["team", "status"]);
+    assert_eq!((&status["isReachable"], &status["role"]), (&json!(false), &Value::Null), "{status}");
+    let refused = ada.error(&["start", &node]);
+    assert_eq!(refused["code"], "TEAM_UNREACHABLE", "{refused}");
+    assert!(refused["hint"].as_str().unwrap().contains("nothing was changed"), "{refused}");
+    assert_eq!(ada.status(&node), "pending", "reads still work");
+}
+
+#[test]
+fn claim_that_another_session_took_over_is_lost_with_its_holder() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let ada = machine(&server, &team.admin, "laptop");
+    ada.init();
+    let node = ada.node("root", "execution", "Build");
+    let bob = machine(&server, &team.token("bob", "member"), "desktop");
+    let with_session = |env: &TestEnv, session: &str, args: &[&str]| {
+        let output = env
+            .command(args)
+            .arg("--json")
+            .env("CLAUDECODE", "1")
+            .env("CLAUDE_CODE_SESSION_ID", session)
+            .output();
+        serde_json::from_slice::<Value>(&output.unwrap().stdout).unwrap()
+    };
+    with_session(&ada, "ada-1", &["start", &node]);
+    assert!(ada.json(&["next"])["nodes"].as_array().is_none_or(Vec::is_empty), "held nodes are not offered");
+    team.cluster.sql("UPDATE session SET lease_until = 1").unwrap();
+    let taken = with_session(&bob, "bob-1", &["start", &node]);
+    assert!(taken["error"].is_null(), "{taken}");
+    // The same session starts it again, so only the number of the claim tells the two apart.
+    team.cluster.sql("UPDATE session SET lease_until = 1").unwrap();
+    let state = std::fs::read_to_string(replica(&ada).join("state.json")).unwrap();
+    assert!(state.contains("/ada-1\": 1"), "{state}");
+    let lost = with_session(&ada, "ada-1", &["done", &node, "--conclusion", "built"]);
+    assert_eq!(lost["error"]["code"], "CLAIM_LOST", "{lost}");
+    assert!(lost["error"]["message"].as_str().unwrap().contains("bob"), "{lost}");
+}
+
+#[test]
+fn push_and_leave_keep_every_byte_and_can_be_repeated() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let ada = TestEnv::new();
+    for n in 0..3 {
+        let workspace =
+            ada.json(&["workspace", "init", "--name", &format!("工作区 {n}"), "--goal", "JWT 令牌"]);
+        let id = workspace["workspaceId"].as_str().unwrap();
+        let args = ["node", "create", "--workspace", id, "--parent", "root", "--type", "execution"];
+        let made = ada.json(&[&args[..], &["--title", "构建", "--requirement", "r\n\n- a\n"]].concat());
+        ada.ok(&["log", "--workspace", id, "--node", made["nodeId"].as_str().unwrap(), "看过了"]);
+        // An unknown key and section stay.
+        let path = ada.node_md(id, made["nodeId"].as_str().unwrap());
+        let text = std::fs::read_to_string(&path).unwrap().replacen("---\n", "---\nextra: 1\n", 1);
+        std::fs::write(&path, format!("{text}\n## Own\n\ntext\n")).unwrap();
+    }
+    for (kind, text) in [("W", "The shop uses euros"), ("B", "Moved to JWT"), ("O", "I like tea")] {
+        ada.ok(&["memory", "save-fact", text, "--type", kind]);
+    }
+    let original = documents(&ada.project);
+    let (url, file) = (address(&server), token_file(&ada, &team.admin));
+    let args = ["team", "push", &url, "--project-name", "shop", "--token-file", &file];
+    let pushed = ada.json(&args);
+    assert_eq!((&pushed["pushed"], &pushed["lines"]), (&json!(3), &json!(2)), "{pushed}");
+    let held: std::collections::BTreeMap<String, String> =
+        documents(&replica(&ada)).into_iter().filter(|(path, _)| path.starts_with("ws-")).collect();
+    assert_eq!(
+        held,
+        original
+            .iter()
+            .filter(|(path, _)| path.starts_with("ws-"))
+            .map(|(a, b)| (a.clone(), b.clone()))
+            .collect()
+    );
+    assert!(documents(&ada.project).is_empty(), "the originals are in the trash");
+    let bob = machine(&server, &team.token("bob", "member"), "desktop");
+    assert_eq!(bob.json(&["workspace", "list"])["total"], 3);
+    let again = ada.json(&args);
+    assert_eq!(again["pushed"], 0, "{again}");
+    let left = ada.json(&["team", "leave"]);
+    assert_eq!(left["workspaces"], 3, "{left}");
+    let restored = documents(&ada.project);
+    assert_eq!(
+        restored.iter().filter(|(path, _)| path.starts_with("ws-")).collect::<Vec<_>>(),
+        original.iter().filter(|(path, _)| path.starts_with("ws-")).collect::<Vec<_>>()
+    );
+    assert_eq!(std::fs::read_dir(ada.home_store().join("team")).unwrap().count(), 0, "the replica is gone");
+    assert!(ada.ok(&["memory", "search", "tea"]).contains("I like tea"), "private memory is back");
+    assert_eq!(ada.error(&["team", "status"])["code"], "NOT_JOINED");
+    ada.ok(&["workspace", "list"]);
+}

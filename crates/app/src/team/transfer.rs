@@ -1,0 +1,221 @@
+//! Moves a project to the server of a team, and back into the files of its folder, byte for byte.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tanmi_base::fs;
+use tanmi_base::paths::project_store;
+use tanmi_memory::{Folder, transfer};
+use tanmi_protocol::{Document, ImportRequest, ImportedWorkspace};
+use tanmi_team::{Client, ClientError, Member, find_member};
+use tanmi_workspace::model::WorkspaceId;
+use tanmi_workspace::store::{WORKSPACE, WorkspaceDocuments, Workspaces};
+
+use super::{JoinRequest, JoinResult, TeamService, outbox_count};
+use crate::error::{Error, Result, TeamProblem};
+use crate::stores::{Stores, memory_in_files, workspaces_in_files};
+
+/// The number of lines of the memory in one request.
+const LINES: usize = 500;
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PushResult {
+    #[serde(flatten)]
+    pub joined: JoinResult,
+    /// The number of workspaces that were moved to the server.
+    pub pushed: usize,
+    /// The number of lines of the memory that were moved to the server.
+    pub lines: usize,
+    /// Where the local files are for 30 days.
+    pub trash: PathBuf,
+    /// A core memory, which is not shared. It is in the trash with the other files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_memory: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaveResult {
+    pub server: String,
+    pub project: String,
+    pub folder: PathBuf,
+    pub workspaces: usize,
+    pub lines: usize,
+    /// Why the latest state could not be fetched before. The files are then those of the replica.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfetched: Option<String>,
+}
+
+impl TeamService {
+    /// Moves the data of this project to the server and joins it. Can be repeated after an interruption: what the server
+    /// has already is skipped, and local files move to the trash only after all of them are there.
+    pub fn push(&self, request: JoinRequest, progress: &mut dyn FnMut(usize)) -> Result<PushResult> {
+        let (member, role) = self.member_of(request)?;
+        let (folder, home, now) = (self.core.folder().to_owned(), self.core.home(), self.core.now());
+        let store = workspaces_in_files(&folder, home);
+        let ids: Vec<WorkspaceId> = store.headers()?.into_iter().map(|(id, _)| id).collect();
+        let memory = Folder::of(&folder);
+        let lines = transfer::read_shared(&memory, now)?.lines;
+        self.send(&member, &ids, &lines, progress)?;
+        let all_lines = match memory.exists() {
+            true => memory_in_files(&folder, home).export(true, now)?,
+            false => Vec::new(),
+        };
+        for id in &ids {
+            store.delete(id, now)?;
+        }
+        let trash = project_store(&folder).join(".trash");
+        let kept = trash.join(format!("{now}-memory"));
+        if memory.exists() {
+            fs::create_private_dir(&trash).map_err(Error::io(&trash))?;
+            std::fs::rename(memory.dir(), &kept).map_err(Error::io(memory.dir()))?;
+        }
+        let joined = self.enter(member, role)?;
+        let private = private_lines(&all_lines, &lines);
+        if !private.is_empty() {
+            let project = Stores::local(home).projects.in_folder(&folder);
+            project.memory().import(&private.join("\n"), now, &mut |_, _| {})?;
+        }
+        self.rebind(&folder, &joined.replica);
+        let core_memory = Some(kept.join("MEMORY.md")).filter(|core| core.is_file());
+        Ok(PushResult { joined, pushed: ids.len(), lines: lines.len(), trash, core_memory })
+    }
+
+    /// Sends workspaces and lines, and compares the workspaces with those that the server has then.
+    fn send(
+        &self,
+        member: &Member,
+        ids: &[WorkspaceId],
+        lines: &[String],
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<()> {
+        let client = Client::new(member);
+        let store = workspaces_in_files(self.core.folder(), self.core.home());
+        let failed = |error: ClientError| Error::from(error.into_store_error(&member.server));
+        for (done, id) in ids.iter().enumerate() {
+            let documents = documents_of(store.documents(id)?);
+            let workspace = Some(ImportedWorkspace { id: id.clone(), documents: documents.clone() });
+            client.import(&ImportRequest { workspace, ..ImportRequest::default() }).map_err(failed)?;
+            let (mut sent, _) = client.fetch(id.as_str()).map_err(failed)?;
+            sent.sort_by(|a, b| a.name.cmp(&b.name));
+            if sent != documents || documents_of(store.documents(id)?) != documents {
+                return Err(Error::Team(TeamProblem::NotEqual { workspace: id.to_string() }));
+            }
+            progress(done + 1);
+        }
+        for lines in lines.chunks(LINES) {
+            let part = ImportRequest { lines: lines.to_vec(), ..ImportRequest::default() };
+            client.import(&part).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the data of this project back into the files of its folder, and ends its membership.
+    pub fn leave(&self, discard: bool, progress: &mut dyn FnMut(usize)) -> Result<LeaveResult> {
+        self.check_user()?;
+        let team = self.team()?;
+        let (folder, home, now) = (self.core.folder().to_owned(), self.core.home(), self.core.now());
+        let members = self.members()?;
+        let Some(member) = find_member(&members, home, self.core.project.folder()) else {
+            return Err(Error::Team(TeamProblem::NotJoined { project: folder }));
+        };
+        let unfetched = self.sync(false, &mut |_| {}).err();
+        let count = outbox_count(member, home);
+        if count > 0 && !discard {
+            return Err(Error::Team(TeamProblem::OutboxNotEmpty { count }));
+        }
+        let store = workspaces_in_files(&folder, home);
+        let ids: Vec<WorkspaceId> = team.replica().headers()?.into_iter().map(|(id, _)| id).collect();
+        for (done, id) in ids.iter().enumerate() {
+            let documents = team.replica().documents(id)?;
+            // An interrupted attempt wrote some of them.
+            if store.exists(id)? {
+                store.delete(id, now)?;
+            }
+            store.insert_documents(&documents)?;
+            progress(done + 1);
+        }
+        let lines = self.write_memory(&folder)?;
+        self.rebind(&member.replica(home), &folder);
+        self.forget_folder(member, &folder)?;
+        Ok(LeaveResult {
+            server: member.server.clone(),
+            project: member.project.clone(),
+            folder,
+            workspaces: ids.len(),
+            lines,
+            unfetched: unfetched.map(|error| error.message(self.core.lang())),
+        })
+    }
+
+    /// Writes the shared lines of the memory as they are, and then the private records.
+    fn write_memory(&self, folder: &Path) -> Result<usize> {
+        let (home, now) = (self.core.home(), self.core.now());
+        let memory = self.core.project.memory();
+        let shared = transfer::read_shared(&Folder::of(self.core.project.folder()), now)?.lines;
+        let all = if memory.exists() { memory.export(true, now)? } else { Vec::new() };
+        let target = Folder::of(folder);
+        if !shared.is_empty() && !target.exists() {
+            transfer::write_lines(&target, &shared, now)?;
+        }
+        let private = private_lines(&all, &shared);
+        if !private.is_empty() {
+            let memory = memory_in_files(folder, home);
+            memory.create(self.core.config.share_memory)?;
+            memory.import(&private.join("\n"), now, &mut |_, _| {})?;
+        }
+        Ok(shared.len())
+    }
+
+    /// Ends the membership of a folder. The replica goes with the last one.
+    fn forget_folder(&self, member: &Member, folder: &Path) -> Result<()> {
+        let membership = self.membership();
+        let change = |members: &mut Vec<Member>| {
+            for known in members.iter_mut().filter(|known| known.is_same_project(member)) {
+                known.folders.retain(|known| known != folder);
+            }
+            members.retain(|known| !known.folders.is_empty());
+            members.iter().any(|known| known.is_same_project(member))
+        };
+        let is_used = membership.change(change).map_err(Error::io(membership.path()))?;
+        let replica = member.replica(self.core.home());
+        match is_used {
+            true => Ok(()),
+            false => fs::remove_tree(&replica).map_err(Error::io(replica)),
+        }
+    }
+
+    /// Makes the bindings of sessions name the other folder of the project. A session whose binding cannot be changed is
+    /// told that it is lost.
+    fn rebind(&self, from: &Path, to: &Path) {
+        let bindings = self.core.stores.bindings.as_ref();
+        for (session, mut binding) in bindings.all().unwrap_or_default() {
+            if binding.project == from {
+                to.clone_into(&mut binding.project);
+                binding.project_id = crate::trust::folder_id(to);
+                let _ = bindings.bind(&session, &binding);
+            }
+        }
+    }
+}
+
+/// Returns the records that are not among the shared lines.
+fn private_lines(all: &[String], shared: &[String]) -> Vec<String> {
+    let id = |line: &String| {
+        let value: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
+        value["id"].as_str().map(str::to_owned)
+    };
+    let known: BTreeSet<String> = shared.iter().filter_map(id).collect();
+    all.iter().filter(|line| id(line).is_some_and(|id| !known.contains(&id))).cloned().collect()
+}
+
+/// Returns the documents of a workspace by name.
+fn documents_of(documents: WorkspaceDocuments) -> Vec<Document> {
+    let document = |name: &str, text: String| Document { name: name.to_owned(), text: Some(text) };
+    let mut found = vec![document(WORKSPACE, documents.workspace)];
+    found.extend(documents.nodes.into_iter().map(|(id, text)| document(id.as_str(), text)));
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
