@@ -76,7 +76,9 @@ impl TeamService {
         let private = private_lines(&all_lines, &lines);
         if !private.is_empty() {
             let project = Stores::local(home).projects.in_folder(&folder);
-            project.memory().import(&private.join("\n"), now, &mut |_, _| {})?;
+            let memory = project.memory();
+            memory.create(false)?;
+            memory.import(&private.join("\n"), now, &mut |_, _| {})?;
         }
         self.rebind(&folder, &joined.replica);
         let core_memory = Some(kept.join("MEMORY.md")).filter(|core| core.is_file());

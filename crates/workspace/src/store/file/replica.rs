@@ -202,7 +202,6 @@ mod tests {
             goal: String::from("Sell"),
             rules: Vec::new(),
             docs: Vec::new(),
-            ..Default::default()
         };
         let op =
             crate::ops::OpContext { now: NOW, operator: Operator::Human, auto_log: true, moves_focus: true };
