@@ -140,7 +140,9 @@ impl TeamWorkspaces {
     /// Applies the changes of one workspace in a page of the feed, which begins after `position`.
     fn apply_stream(&self, id: &WorkspaceId, position: u64, page: &FeedPage) -> Result<usize> {
         let of_stream = || page.changes.iter().filter(|change| change.stream == id.as_str());
-        let Some(last) = of_stream().last().map(|change| change.seq.cast_unsigned()) else { return Ok(0) };
+        let Some(last) = of_stream().next_back().map(|change| change.seq.cast_unsigned()) else {
+            return Ok(0);
+        };
         let docs = of_stream().flat_map(|change| &change.docs);
         let documents: Vec<(&str, Option<&str>)> =
             docs.map(|doc| (doc.name.as_str(), doc.text.as_deref())).collect();
