@@ -8,10 +8,16 @@ use super::Team;
 use crate::env::TestEnv;
 use crate::serve::Server;
 
+/// Writes a file as a person would, in place.
+#[allow(clippy::disallowed_methods)] // no other program reads it meanwhile
+fn write_file(path: impl AsRef<Path>, text: impl AsRef<[u8]>) -> std::io::Result<()> {
+    std::fs::write(path, text)
+}
+
 /// Writes a token into a file for `--token-file`.
 pub fn token_file(env: &TestEnv, token: &str) -> String {
     let path = env.root().join("token");
-    std::fs::write(&path, format!("{token}\n")).unwrap();
+    write_file(&path, format!("{token}\n")).unwrap();
     path.display().to_string()
 }
 
@@ -73,7 +79,7 @@ fn join_on_two_machines_shares_workspaces() {
     );
     let workspace = ada.init();
     let plan = ada.root().join("plan.md");
-    std::fs::write(&plan, "- Build\n- Test (after: Build)\n").unwrap();
+    write_file(&plan, "- Build\n- Test (after: Build)\n").unwrap();
     ada.ok(&["plan", &plan.display().to_string()]);
     let started = ada.json(&["next", "--start"]);
     assert_eq!(started["started"]["title"], "Build", "{started}");
@@ -123,7 +129,7 @@ fn join_refuses_local_data_plain_http_and_bad_tokens() {
     // What a clone names is only offered.
     std::fs::create_dir(env.project.join(".tanmi")).unwrap();
     let offer = json!({"server": url, "project": "shop"}).to_string();
-    std::fs::write(env.project.join(".tanmi/team.json"), offer).unwrap();
+    write_file(env.project.join(".tanmi/team.json"), offer).unwrap();
     let asked = env.error(&["team", "join", "--token-file", &file]);
     assert_eq!(asked["code"], "CONFIRMATION_REQUIRED", "{asked}");
     assert!(!env.home_store().join("team.json").exists(), "nothing was joined");
@@ -174,7 +180,7 @@ fn hooks_of_joined_project_open_no_socket_while_server_is_away() {
     let bound = agent.start("resume");
     assert!(bound.contains("Build"), "{bound}");
     let transcript = ada.root().join("transcript.jsonl");
-    std::fs::write(&transcript, "").unwrap();
+    write_file(&transcript, "").unwrap();
     for session in ["s1", "s2"] {
         for event in [
             "SessionStart",
@@ -210,14 +216,14 @@ fn damaged_membership_refuses_writes_and_keeps_hooks_silent() {
     ada.init();
     let file = ada.home_store().join("team.json");
     let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, &text[..text.len() / 2]).unwrap();
+    write_file(&file, &text[..text.len() / 2]).unwrap();
     let refused = ada.error(&["workspace", "init", "--name", "X", "--goal", "y"]);
     assert!(refused["message"].as_str().unwrap().contains("team.json"), "{refused}");
     assert_eq!(documents(&ada.project), Default::default(), "no local project was made of it");
     assert!(ada.error(&["team", "status"])["message"].as_str().unwrap().contains("team.json"));
     let agent = crate::agent::Agent { env: &ada, platform: "claude-code", session: "s1".into() };
     assert!(!agent.start("startup").contains("Auth"));
-    std::fs::write(&file, text).unwrap();
+    write_file(&file, text).unwrap();
     assert!(ada.ok(&["status"]).contains("Auth"));
 }
 
@@ -230,15 +236,15 @@ fn replica_deleted_damaged_or_edited_is_restored_and_edits_are_kept() {
     let node = ada.node("root", "execution", "Build");
     let copy = replica(&ada);
     let original = documents(&copy);
-    std::fs::remove_dir_all(copy.join(".tanmi-workspace")).unwrap();
+    tanmi_base::fs::remove_tree(&copy.join(".tanmi-workspace")).unwrap();
     assert!(ada.ok(&["status"]).contains("Auth"), "a deleted replica is fetched");
     assert_eq!(documents(&copy), original);
     let path = copy.join(".tanmi-workspace").join(&workspace).join("nodes").join(&node).join("Node.md");
-    std::fs::write(&path, "no document").unwrap();
+    write_file(&path, "no document").unwrap();
     assert_eq!(ada.status(&node), "pending", "a damaged file is fetched");
     assert_eq!(documents(&copy), original);
     let edited = format!("{}\nmine\n", original[&format!("{workspace}/nodes/{node}/Node.md")]);
-    std::fs::write(&path, &edited).unwrap();
+    write_file(&path, &edited).unwrap();
     let status = ada.json(&["team", "status"]);
     assert_eq!(status["edited"], json!([format!("{workspace}/{node}")]), "{status}");
     let checked = ada.json(&["team", "sync", "--check"]);
@@ -313,7 +319,7 @@ fn push_and_leave_keep_every_byte_and_can_be_repeated() {
         // An unknown key and section stay.
         let path = ada.node_md(id, made["nodeId"].as_str().unwrap());
         let text = std::fs::read_to_string(&path).unwrap().replacen("---\n", "---\nextra: 1\n", 1);
-        std::fs::write(&path, format!("{text}\n## Own\n\ntext\n")).unwrap();
+        write_file(&path, format!("{text}\n## Own\n\ntext\n")).unwrap();
     }
     for (kind, text) in [("W", "The shop uses euros"), ("B", "Moved to JWT"), ("O", "I like tea")] {
         ada.ok(&["memory", "save-fact", text, "--type", kind]);
