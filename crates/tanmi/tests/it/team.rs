@@ -1,5 +1,7 @@
 //! The server of a team on a PostgreSQL cluster of its own.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use tanmi_cluster::{Cluster, Durability};
 
@@ -20,6 +22,12 @@ mod secrecy;
 mod tls;
 mod transfer;
 mod upgrade;
+
+/// Writes a file as a person would, in place.
+#[allow(clippy::disallowed_methods)] // no other program reads it meanwhile
+fn write_file(path: impl AsRef<Path>, text: impl AsRef<[u8]>) -> std::io::Result<()> {
+    std::fs::write(path, text)
+}
 
 /// A database with one project, and its admin.
 pub struct Team {

@@ -4,15 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::Team;
+use super::{Team, write_file};
 use crate::env::TestEnv;
 use crate::serve::Server;
-
-/// Writes a file as a person would, in place.
-#[allow(clippy::disallowed_methods)] // no other program reads it meanwhile
-fn write_file(path: impl AsRef<Path>, text: impl AsRef<[u8]>) -> std::io::Result<()> {
-    std::fs::write(path, text)
-}
 
 /// Writes a token into a file for `--token-file`.
 pub fn token_file(env: &TestEnv, token: &str) -> String {

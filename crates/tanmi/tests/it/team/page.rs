@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Team, create_workspace, error_code, ok};
+use super::{Team, create_workspace, error_code, ok, write_file};
 use crate::serve::{Response, Server};
 
 /// Buys a link with a token and returns its path.
@@ -179,13 +179,13 @@ fn team_login_prints_link_and_names_what_is_wrong() {
     let server = team.serve();
     let file = team.env.root().join("token");
     let token_file = file.to_str().unwrap();
-    std::fs::write(&file, format!("{}\n", team.admin)).unwrap();
+    write_file(&file, format!("{}\n", team.admin)).unwrap();
     let run = team.env.run(&["team", "login", "--url", &server.link, "--token-file", token_file, "--json"]);
     let link = serde_json::from_str::<Value>(&run.stdout).unwrap()["link"].as_str().unwrap().to_owned();
     let path = link.strip_prefix(&server.link).unwrap();
     assert!(open(&server, path, "team").is_some(), "{link}");
     let login = |url: &str, token: &str, language: &str| {
-        std::fs::write(&file, token).unwrap();
+        write_file(&file, token).unwrap();
         let mut command = team.env.command(&["team", "login", "--url", url, "--token-file", token_file]);
         let output = command.env("LC_ALL", language).output().unwrap();
         assert!(!output.status.success());

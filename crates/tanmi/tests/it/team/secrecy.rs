@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::operations::{LoggedServer, get};
-use super::{Team, create_workspace, send_as};
+use super::{Team, create_workspace, send_as, write_file};
 
 /// Returns the command lines of all processes, which every user of the machine can read.
 fn command_lines() -> String {
@@ -18,7 +18,7 @@ fn secrets_are_in_no_log_error_or_process_list() {
     let password = "hunter2-of-the-database";
     team.cluster.sql(&format!("ALTER ROLE tanmi PASSWORD '{password}'")).unwrap();
     let passfile = team.env.root().join("passfile");
-    std::fs::write(&passfile, format!("*:*:*:*:{password}\n")).unwrap();
+    write_file(&passfile, format!("*:*:*:*:{password}\n")).unwrap();
     #[cfg(unix)]
     std::fs::set_permissions(&passfile, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let logged = LoggedServer::start_with(
@@ -31,7 +31,7 @@ fn secrets_are_in_no_log_error_or_process_list() {
     create_workspace(server, "create-1");
     let bob = team.token("bob", "member");
     let file = team.env.root().join("token");
-    std::fs::write(&file, &bob).unwrap();
+    write_file(&file, &bob).unwrap();
     let login = ["team", "login", "--url", &server.link, "--token-file", file.to_str().unwrap()];
     let link = team.env.run(&login).stdout;
     let ticket = link.split_once("ticket=").unwrap().1.trim().to_owned();
@@ -52,7 +52,7 @@ fn secrets_are_in_no_log_error_or_process_list() {
     let wrong = format!("{bob}x");
     seen.push(get(server, &wrong, "/api/v1/workspaces").body);
     seen.push(send_as(server, &bob, "GET", "shop/feed", &[("X-Request-Id", &bob)], &Value::Null).body);
-    std::fs::write(&file, &wrong).unwrap();
+    write_file(&file, &wrong).unwrap();
     let refused = team.env.run(&login);
     seen.extend([refused.stdout, refused.stderr, command_lines()]);
     team.cluster.shut_down().unwrap();

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 
-use super::Team;
 use super::operations::LoggedServer;
+use super::{Team, write_file};
 
 /// The files of a certificate that signs itself, for 127.0.0.1.
 struct Pair {
@@ -25,8 +25,8 @@ impl Pair {
     fn renew(&self) -> String {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed([String::from("127.0.0.1")]).unwrap();
-        std::fs::write(&self.cert, cert.pem()).unwrap();
-        std::fs::write(&self.key, signing_key.serialize_pem()).unwrap();
+        write_file(&self.cert, cert.pem()).unwrap();
+        write_file(&self.key, signing_key.serialize_pem()).unwrap();
         cert.pem()
     }
 
@@ -38,8 +38,8 @@ impl Pair {
 /// Buys a link over TLS, with a certificate that the client trusts.
 fn log_in(team: &Team, logged: &LoggedServer, ca: &str) -> crate::env::Run {
     let (token, trusted) = (team.env.root().join("token"), team.env.root().join("ca.pem"));
-    std::fs::write(&token, &team.admin).unwrap();
-    std::fs::write(&trusted, ca).unwrap();
+    write_file(&token, &team.admin).unwrap();
+    write_file(&trusted, ca).unwrap();
     let (token, trusted) = (token.to_str().unwrap(), trusted.to_str().unwrap());
     team.env.run(&["team", "login", "--url", &logged.server.link, "--token-file", token, "--ca", trusted])
 }
@@ -60,18 +60,18 @@ fn tls_pair_is_replaced_on_hangup_and_bad_one_is_not_used() {
     let plain = logged.server.send_with_headers("GET", "/healthz", &[("Host", "team")], "");
     assert_ne!(plain.status, 200, "plain HTTP is not answered");
     // Files that cannot be used: the pair in use stays, and the log says why.
-    std::fs::write(&pair.key, "no key").unwrap();
+    write_file(&pair.key, "no key").unwrap();
     crate::serve::signal(logged.server.pid(), "HUP");
     let line = logged.wait_for("tls_reload_failed", 1);
     assert!(line["file"].as_str().unwrap().ends_with("key.pem") && line["level"] == "error", "{line}");
     assert!(log_in(&team, &logged, &old).ok);
     let new = pair.renew();
     let key = std::fs::read_to_string(&pair.key).unwrap();
-    std::fs::write(&pair.cert, &old).unwrap();
+    write_file(&pair.cert, &old).unwrap();
     crate::serve::signal(logged.server.pid(), "HUP");
     logged.wait_for("tls_reload_failed", 2);
     assert!(log_in(&team, &logged, &old).ok, "a key of another certificate is not used");
-    std::fs::write(&pair.cert, &new).unwrap();
+    write_file(&pair.cert, &new).unwrap();
     crate::serve::signal(logged.server.pid(), "HUP");
     logged.wait_for("tls_reloaded", 1);
     assert!(log_in(&team, &logged, &new).ok);
