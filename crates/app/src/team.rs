@@ -21,7 +21,6 @@ mod transfer;
 
 pub use outbox::{DiscardResult, OutboxEntry, OutboxList, RetryResult};
 pub use status::TeamStatus;
-use status::outbox_count;
 pub use transfer::{LeaveResult, PushResult};
 
 /// The largest `.tanmi/team.json` that is read.

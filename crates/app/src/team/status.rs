@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tanmi_base::Millis;
-use tanmi_team::{Client, Member, find_member};
+use tanmi_team::{Client, find_member};
 use tanmi_workspace::store::Workspaces;
 
 use super::TeamService;
@@ -37,6 +37,8 @@ pub struct TeamStatus {
     pub positions: BTreeMap<String, i64>,
     /// The number of writes that wait for the server.
     pub outbox: usize,
+    /// The number of writes that the server refused.
+    pub undelivered: usize,
     /// Documents of the replica that were edited by hand: `WORKSPACE/NODE`.
     pub edited: Vec<String>,
     /// Texts that were edited by hand and then replaced.
@@ -52,6 +54,7 @@ impl TeamService {
             return Err(Error::Team(TeamProblem::NotJoined { project: self.core.folder().to_owned() }));
         };
         let connection = team.connection();
+        let counts = team.memory().outbox().counts();
         connection.end_pause();
         let identity = connection.read(Client::identify);
         let positions = team.positions()?;
@@ -87,18 +90,12 @@ impl TeamService {
             replica_bytes: size_of(&member.replica(home)),
             behind,
             positions,
-            outbox: outbox_count(member, home),
+            outbox: counts.queued,
+            undelivered: counts.undelivered,
             edited,
             kept: team.replica().kept_edits(),
         })
     }
-}
-
-/// Returns the number of writes that wait for the server.
-pub(super) fn outbox_count(member: &Member, home: &Path) -> usize {
-    let replica = member.replica(home);
-    let folder = home.join("team-private").join(replica.file_name().unwrap_or_default()).join("outbox");
-    std::fs::read_dir(folder).into_iter().flatten().flatten().count()
 }
 
 /// Returns the size of all files below a folder.

@@ -12,7 +12,7 @@ use tanmi_team::{Client, ClientError, Member, find_member};
 use tanmi_workspace::model::WorkspaceId;
 use tanmi_workspace::store::{WORKSPACE, WorkspaceDocuments, Workspaces};
 
-use super::{JoinRequest, JoinResult, TeamService, outbox_count};
+use super::{JoinRequest, JoinResult, TeamService};
 use crate::error::{Error, Result, TeamProblem};
 use crate::stores::{Stores, memory_in_files, workspaces_in_files};
 
@@ -30,9 +30,6 @@ pub struct PushResult {
     pub lines: usize,
     /// Where the local files are for 30 days.
     pub trash: PathBuf,
-    /// A core memory, which is not shared. It is in the trash with the other files.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub core_memory: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -72,6 +69,7 @@ impl TeamService {
             fs::create_private_dir(&trash).map_err(Error::io(&trash))?;
             std::fs::rename(memory.dir(), &kept).map_err(Error::io(memory.dir()))?;
         }
+        let private_folder = member.private_folder(home);
         let joined = self.enter(member, role)?;
         let private = private_lines(&all_lines, &lines);
         if !private.is_empty() {
@@ -80,9 +78,9 @@ impl TeamService {
             memory.create(false)?;
             memory.import(&private.join("\n"), now, &mut |_, _| {})?;
         }
+        copy_core_memory(&kept.join("MEMORY.md"), &Folder::of(&private_folder).memory_md())?;
         self.rebind(&folder, &joined.replica);
-        let core_memory = Some(kept.join("MEMORY.md")).filter(|core| core.is_file());
-        Ok(PushResult { joined, pushed: ids.len(), lines: lines.len(), trash, core_memory })
+        Ok(PushResult { joined, pushed: ids.len(), lines: lines.len(), trash })
     }
 
     /// Sends workspaces and lines, and compares the workspaces with those that the server has then.
@@ -124,7 +122,8 @@ impl TeamService {
             return Err(Error::Team(TeamProblem::NotJoined { project: folder }));
         };
         let unfetched = self.sync(false, &mut |_| {}).err();
-        let count = outbox_count(member, home);
+        let counts = team.memory().outbox().counts();
+        let count = counts.queued + counts.undelivered;
         if count > 0 && !discard {
             return Err(Error::Team(TeamProblem::OutboxNotEmpty { count }));
         }
@@ -140,6 +139,8 @@ impl TeamService {
             progress(done + 1);
         }
         let lines = self.write_memory(&folder)?;
+        let core = Folder::of(&member.private_folder(home)).memory_md();
+        copy_core_memory(&core, &Folder::of(&folder).memory_md())?;
         self.rebind(&member.replica(home), &folder);
         self.forget_folder(member, &folder)?;
         Ok(LeaveResult {
@@ -171,7 +172,7 @@ impl TeamService {
         Ok(shared.len())
     }
 
-    /// Ends the membership of a folder. The replica goes with the last one.
+    /// Ends the membership of a folder. The replica and what was private go with the last one.
     fn forget_folder(&self, member: &Member, folder: &Path) -> Result<()> {
         let membership = self.membership();
         let change = |members: &mut Vec<Member>| {
@@ -182,11 +183,12 @@ impl TeamService {
             members.iter().any(|known| known.is_same_project(member))
         };
         let is_used = membership.change(change).map_err(Error::io(membership.path()))?;
-        let replica = member.replica(self.core.home());
-        match is_used {
-            true => Ok(()),
-            false => fs::remove_tree(&replica).map_err(Error::io(replica)),
+        if !is_used {
+            for folder in [member.replica(self.core.home()), member.private_folder(self.core.home())] {
+                fs::remove_tree(&folder).map_err(Error::io(folder))?;
+            }
         }
+        Ok(())
     }
 
     /// Makes the bindings of sessions name the other folder of the project. A session whose binding cannot be changed is
@@ -201,6 +203,18 @@ impl TeamService {
             }
         }
     }
+}
+
+/// Copies the core memory of a project, which is private, unless there is one.
+fn copy_core_memory(from: &Path, to: &Path) -> Result<()> {
+    let Some(bytes) = fs::read_optional(from).map_err(Error::io(from))? else { return Ok(()) };
+    if to.exists() {
+        return Ok(());
+    }
+    if let Some(folder) = to.parent() {
+        fs::create_private_dir(folder).map_err(Error::io(folder))?;
+    }
+    fs::write_private(to, &bytes).map_err(Error::io(to))
 }
 
 /// Returns the records that are not among the shared lines.

@@ -181,8 +181,8 @@ stay on this machine.";
 
 pub const TEAM_JOIN: &str = "\
 Examples:
-  tanmi team join https://team.example.org --project-name shop --token-file token.txt
-  pass show tanmi | tanmi team join https://team.example.org --project-name shop --token-file -
+  tanmi team join https://team.example.org --project-name shop \\
+    --token-file token.txt
 
 Workspaces and shared memory of the project are kept on the server, with a copy
 on this machine. Preferences, transcripts and sessions stay on this machine.";

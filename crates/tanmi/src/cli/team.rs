@@ -27,6 +27,8 @@ pub struct TeamProjectArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum TeamCommand {
+    #[command(flatten)]
+    Machine(MachineCommand),
     /// Create or upgrade the schema, a project and its first admin, and print a token
     #[command(after_help = examples::TEAM_SETUP)]
     Setup {
@@ -73,8 +75,6 @@ pub enum TeamCommand {
     /// Create, list, rotate and revoke the tokens of people
     #[command(subcommand)]
     Token(TokenCommand),
-    #[command(flatten)]
-    Machine(MachineCommand),
     /// Show who logged in and who changed people, roles, tokens and projects
     Audit(AuditArgs),
     /// Check the rows of projects against their documents
@@ -103,7 +103,7 @@ pub enum TeamCommand {
     },
 }
 
-/// What a machine of the team does.
+// What a machine of the team does. Not a doc comment, which would become the description of `tanmi team`.
 #[derive(Debug, Subcommand)]
 pub enum MachineCommand {
     /// Join a project of a team server with this folder

@@ -62,14 +62,6 @@ fn push(context: &CommandContext, args: JoinArgs) -> Result {
     let lang = context.app.lang();
     let Some(request) = join_request(context, args)? else { return Ok(()) };
     let result = context.app.team.push(request, &mut show_progress(lang))?;
-    if let Some(core) = result.core_memory.as_ref().filter(|_| !context.json) {
-        let core = core.display();
-        let text = lang.pick(
-            format!("MEMORY.md 不共享；它在 {core}"),
-            format!("MEMORY.md is not shared; it is in {core}"),
-        );
-        out::labelled(out::YELLOW, "注意", "note", &text, lang);
-    }
     context.print_result(&result, |result| {
         let PushResult { joined, pushed, lines, trash, .. } = result;
         let trash = trash.display();

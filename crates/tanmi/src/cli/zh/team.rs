@@ -39,8 +39,8 @@ pub const PAGES: &[ChineseTexts] = &[
         JOIN,
         "\
 示例：
-  tanmi team join https://team.example.org --project-name shop --token-file token.txt
-  pass show tanmi | tanmi team join https://team.example.org --project-name shop --token-file -
+  tanmi team join https://team.example.org --project-name shop \\
+    --token-file token.txt
 
 项目的工作区和共享记忆保存在服务器上，本机保留一份副本。偏好、会话记录和会话留在本机。",
     ),

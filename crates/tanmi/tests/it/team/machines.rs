@@ -289,10 +289,9 @@ fn claim_that_another_session_took_over_is_lost_with_its_holder() {
     team.cluster.sql("UPDATE session SET lease_until = 1").unwrap();
     let taken = with_session(&bob, "bob-1", &["start", &node]);
     assert!(taken["error"].is_null(), "{taken}");
-    // The same session starts it again, so only the number of the claim tells the two apart.
     team.cluster.sql("UPDATE session SET lease_until = 1").unwrap();
     let state = std::fs::read_to_string(replica(&ada).join("state.json")).unwrap();
-    assert!(state.contains("/ada-1\": 1"), "{state}");
+    assert!(state.contains("/ada-1\":"), "the machine keeps the number of its claim: {state}");
     let lost = with_session(&ada, "ada-1", &["done", &node, "--conclusion", "built"]);
     assert_eq!(lost["error"]["code"], "CLAIM_LOST", "{lost}");
     assert!(lost["error"]["message"].as_str().unwrap().contains("bob"), "{lost}");
@@ -318,7 +317,15 @@ fn push_and_leave_keep_every_byte_and_can_be_repeated() {
     for (kind, text) in [("W", "The shop uses euros"), ("B", "Moved to JWT"), ("O", "I like tea")] {
         ada.ok(&["memory", "save-fact", text, "--type", kind]);
     }
-    let original = documents(&ada.project);
+    let core = ada.project.join(".tanmi-workspace/memory/MEMORY.md");
+    write_file(&core, "Ask before a release.\n").unwrap();
+    let facts = |env: &TestEnv| {
+        let exported = env.ok(&["memory", "export", "--all"]);
+        let mut lines: Vec<String> = exported.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let (original, original_facts) = (documents(&ada.project), facts(&ada));
     let (url, file) = (address(&server), token_file(&ada, &team.admin));
     let args = ["team", "push", &url, "--project-name", "shop", "--token-file", &file];
     let pushed = ada.json(&args);
@@ -346,7 +353,10 @@ fn push_and_leave_keep_every_byte_and_can_be_repeated() {
         original.iter().filter(|(path, _)| path.starts_with("ws-")).collect::<Vec<_>>()
     );
     assert_eq!(std::fs::read_dir(ada.home_store().join("team")).unwrap().count(), 0, "the replica is gone");
-    assert!(ada.ok(&["memory", "search", "tea"]).contains("I like tea"), "private memory is back");
+    assert_eq!(facts(&ada), original_facts, "shared and private memory is back");
+    assert_eq!(std::fs::read_to_string(&core).unwrap(), "Ask before a release.\n");
+    let private = std::fs::read_dir(ada.home_store().join("team-private")).unwrap();
+    assert_eq!(private.count(), 0, "nothing private is left behind");
     assert_eq!(ada.error(&["team", "status"])["code"], "NOT_JOINED");
     ada.ok(&["workspace", "list"]);
 }

@@ -120,7 +120,7 @@ fn project_imported_and_exported_has_the_same_bytes() {
     // The program works in the copy as in the original.
     let tree = |dir: &Path| team.env.run_in(dir, &["tree", &workspace, "--json"]);
     assert_eq!(tree(&copy).stdout, tree(&local).stdout);
-    let shown = team.env.run_in(&copy, &["workspace", "check", "--json"]);
+    let shown = team.env.run_in(&copy, &["workspace", "check", &workspace, "--json"]);
     assert!(shown.ok, "{}{}", shown.stdout, shown.stderr);
     let audit = team.run(&["team", "audit", "--limit", "2"]);
     let what: Vec<&Value> = audit["entries"].as_array().unwrap().iter().map(|entry| &entry["what"]).collect();
@@ -138,7 +138,9 @@ fn project_imported_and_exported_has_the_same_bytes() {
     assert!(!run.status.success() && text.contains("IMPORT_CONFLICT") && text.contains(&node), "{text}");
     let full = team.run(&["team", "export", copy.to_str().unwrap(), "--project-name", "shop"]);
     assert_eq!(full["error"]["code"], "INVALID_ARGUMENT", "a folder with content");
-    let none = team.run(&["team", "import", team.env.root().join("home").to_str().unwrap()]);
+    let empty = team.env.root().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let none = team.run(&["team", "import", empty.to_str().unwrap()]);
     assert_eq!(none["error"]["code"], "INVALID_ARGUMENT", "not a project");
 }
 
