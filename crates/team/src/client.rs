@@ -1,5 +1,6 @@
 //! The client of a team server: one blocking request at a time, with deadlines.
 
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -76,7 +77,9 @@ impl Client {
 
     fn agent(&self) -> Result<&Agent, ClientError> {
         let build = || {
-            let tls = TlsConfig::builder().root_certs(root_certs(&self.member)?).build();
+            let tls = TlsConfig::builder()
+                .root_certs(root_certs(&self.member.server, self.member.ca.as_deref())?)
+                .build();
             let config = Agent::config_builder()
                 .timeout_connect(Some(CONNECT))
                 .timeout_global(Some(TOTAL))
@@ -218,10 +221,10 @@ impl Client {
 }
 
 /// Returns the certificates that sign those of servers: the ones that the user named, or those of the system.
-fn root_certs(member: &Member) -> Result<RootCerts, String> {
-    let certificates: Vec<Certificate<'static>> = match &member.ca {
+pub(crate) fn root_certs(server: &str, ca: Option<&Path>) -> Result<RootCerts, String> {
+    let certificates: Vec<Certificate<'static>> = match ca {
         // Nothing is signed on the way to a server on this machine.
-        None if !member.server.starts_with("https:") => Vec::new(),
+        None if !server.starts_with("https:") => Vec::new(),
         None => {
             let native = rustls_native_certs::load_native_certs().certs;
             native.iter().map(|der| Certificate::from_der(der).to_owned()).collect()

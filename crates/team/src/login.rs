@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use tanmi_base::fs;
 use ureq::Agent;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
+use ureq::tls::TlsConfig;
+
+use crate::client::root_certs;
 
 /// How long the request may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,7 +43,7 @@ pub fn request_link(
         .timeout_global(Some(TIMEOUT))
         .http_status_as_error(false)
         .max_redirects(0)
-        .tls_config(TlsConfig::builder().root_certs(root_certs(server, ca)?).build())
+        .tls_config(TlsConfig::builder().root_certs(root_certs(server, ca).map_err(unreachable)?).build())
         .build();
     let agent: Agent = config.into();
     let mut request = agent.post(format!("{server}/login-link"));
@@ -74,30 +75,6 @@ fn is_safe(server: &str) -> bool {
     let authority = rest.split('/').next().unwrap_or_default();
     let name = authority.rsplit_once(':').map_or(authority, |(name, _)| name);
     matches!(name, "127.0.0.1" | "localhost" | "[::1]")
-}
-
-fn root_certs(server: &str, ca: Option<&Path>) -> Result<RootCerts, LoginError> {
-    let certificates: Vec<Certificate<'static>> = match ca {
-        None if !server.starts_with("https:") => Vec::new(),
-        None => {
-            let native = rustls_native_certs::load_native_certs().certs;
-            native.iter().map(|der| Certificate::from_der(der).to_owned()).collect()
-        }
-        Some(file) => {
-            let name = |error: std::io::Error| unreachable(format!("{}: {error}", file.display()));
-            let pem = fs::read_limited(file, MAX_ANSWER).map_err(name)?.unwrap_or_default();
-            let items = ureq::tls::parse_pem(&pem).filter_map(|item| match item {
-                Ok(PemItem::Certificate(certificate)) => Some(certificate),
-                _ => None,
-            });
-            let found: Vec<_> = items.collect();
-            if found.is_empty() {
-                return Err(unreachable(format!("{}: the file has no certificates", file.display())));
-            }
-            found
-        }
-    };
-    Ok(RootCerts::from(certificates))
 }
 
 fn unreachable(error: impl std::fmt::Display) -> LoginError {

@@ -66,10 +66,10 @@ fn push(context: &CommandContext, args: JoinArgs) -> Result {
         let PushResult { joined, pushed, lines, trash, .. } = result;
         let trash = trash.display();
         let moved = lang.pick(
-            format!("已移到服务器：{pushed} 个工作区，{lines} 条记忆；本地文件在 {trash} 保留 30 天\n"),
+            format!("已移到服务器：{pushed} 个工作区，{lines} 条记忆；本地文件在 {trash} 至少保留 30 天\n"),
             format!(
                 "Moved to the server: {pushed} workspaces, {lines} memories; the local files are in {trash} for \
-                 30 days\n"
+                 at least 30 days\n"
             ),
         );
         moved + &joined_text(joined, lang)
