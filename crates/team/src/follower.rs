@@ -18,7 +18,6 @@ use tanmi_workspace::model::WorkspaceId;
 
 use crate::claims::HeldNodes;
 use crate::membership::Membership;
-use crate::presence::Presence;
 use crate::workspaces::TeamWorkspaces;
 
 /// How long the server waits for a change, in seconds.
@@ -114,12 +113,9 @@ impl Follower {
     /// Renews leases, and writes down who works on what.
     fn beat(&mut self) -> Result<()> {
         let sessions = (self.sessions)();
-        let connection = self.workspaces.connection();
-        let beat = connection.read(|client| client.beat(&sessions));
-        let beat = beat.map_err(|error| error.into_store_error(connection.server()))?;
+        self.workspaces.beat(&sessions)?;
         (self.beat_at, self.has_changed) = (Some(Instant::now()), false);
-        let presence = Presence::of_beat(beat, (self.clock)());
-        presence.write(&self.replica).map_err(Error::io(&self.replica))
+        Ok(())
     }
 
     /// Waits for changes and applies them.

@@ -204,9 +204,19 @@ impl TeamWorkspaces {
                 // By this folder a deleted replica is told from one of a project without workspaces.
                 fs::create_private_dir(&store).map_err(Error::io(&store))?;
                 total.workspaces = have.len();
+                // If this fails, the next sync or the follower of a server process tells who works on what.
+                let _ = self.beat(&[]);
                 return Ok(total);
             }
         }
+    }
+
+    /// Renews the leases of sessions of this machine, and writes down who works on what.
+    pub fn beat(&self, sessions: &[String]) -> Result<()> {
+        let beat =
+            self.connection.read(|client| client.beat(sessions)).map_err(|error| self.failed(error))?;
+        let presence = Presence::of_beat(beat, (self.clock)());
+        presence.write(&self.folder).map_err(Error::io(&self.folder))
     }
 
     /// Fetches a whole workspace.

@@ -159,8 +159,8 @@ fn read_token(file: &Path) -> Result<String> {
         true => Ok(token),
         false => Err(Error::BadValue {
             key: "--token-file",
-            value: String::new(),
-            expected: String::from("tnm_…"),
+            value: file.display().to_string(),
+            expected: String::from("FILE: tnm_…"),
         }),
     }
 }

@@ -16,11 +16,11 @@ use crate::out::{self, paint};
 pub fn created(view: &WorkspaceView, is_only: bool, lang: Lang) -> String {
     let mut out = line("创建", "created", view, lang);
     let folder = Path::new(&view.project).join(STORE_DIR).join(view.workspace_id.as_str());
-    let _ = writeln!(
-        out,
-        "{}",
-        paint(out::DIM, &format!("{} {}", lang.pick("存储在", "stored in"), folder.display()))
-    );
+    // In a project of a team it is on the server.
+    if folder.is_dir() {
+        let place = format!("{} {}", lang.pick("存储在", "stored in"), folder.display());
+        let _ = writeln!(out, "{}", paint(out::DIM, &place));
+    }
     let option = if is_only { String::new() } else { format!(" -w {}", view.workspace_id) };
     let next = lang.pick("下一步：", "next: ");
     let next = format!("{next}tanmi node create{option} --type … --title … --requirement …");

@@ -259,13 +259,15 @@ pub fn print_token(project: Option<&str>, issued: &IssuedToken, json: bool, lang
     let role = role.as_str();
     let text = match project {
         Some(project) => lang.pick(
-            format!("{person} 在项目 {project} 中的令牌（{role}），只显示这一次：\n{token}\n"),
-            format!("token of {person} in project {project} ({role}), shown only this once:\n{token}\n"),
+            format!("{person} 在项目 {project} 中的令牌（{role}），只显示这一次："),
+            format!("token of {person} in project {project} ({role}), shown only this once:"),
         ),
         None => lang.pick(
-            format!("{person} 的令牌（{role}），只显示这一次：\n{token}\n"),
-            format!("token of {person} ({role}), shown only this once:\n{token}\n"),
+            format!("{person} 的令牌（{role}），只显示这一次："),
+            format!("token of {person} ({role}), shown only this once:"),
         ),
     };
-    out::text(&text);
+    // The token alone goes to standard output, so that it can be redirected into a token file.
+    out::note(&text);
+    out::text(&format!("{token}\n"));
 }
