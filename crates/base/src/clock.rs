@@ -50,6 +50,12 @@ pub fn local_stamp(at: Millis) -> String {
     }
 }
 
+/// Parses a time as [`local_stamp`] writes it after [`use_utc`].
+pub fn parse_utc_stamp(text: &str) -> Option<Millis> {
+    let time: DateTime = text.trim().parse().ok()?;
+    Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond())
+}
+
 /// Parses a time as [`local_stamp`] writes it. Of a time that occurs twice when clocks are set back, returns the first.
 pub fn parse_local_stamp(text: &str) -> Option<Millis> {
     let time: DateTime = text.trim().parse().ok()?;
@@ -131,8 +137,9 @@ mod tests {
             assert_eq!(parse_local_stamp(&local_stamp(at)), Some(at));
             assert!(local_stamp(local_midnight(at)).ends_with(" 00:00:00"));
         }
+        assert_eq!(parse_utc_stamp("2025-12-11 05:48:20"), Some(1_765_432_100_000));
         for text in ["", "yesterday", "2025-12-11 25:00:00", "0000-00-00 00:00:00"] {
-            assert_eq!(parse_local_stamp(text), None, "{text}");
+            assert_eq!((parse_local_stamp(text), parse_utc_stamp(text)), (None, None), "{text}");
         }
     }
 

@@ -13,7 +13,9 @@ export function parseStamp(stamp) {
   const found = stamp.match(/^(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)(?::(\d\d))?/);
   if (!found) return null;
   const [year, month, day, hour, minute, second] = found.slice(1).map(Number);
-  return new Date(year, month - 1, day, hour, minute, second || 0).getTime();
+  const parts = /** @type {const} */ ([year, month - 1, day, hour, minute, second || 0]);
+  // The server of a team writes UTC.
+  return 'team' in document.documentElement.dataset ? Date.UTC(...parts) : new Date(...parts).getTime();
 }
 
 /** Returns how long ago a time was; after a week, or in the future, its day. @param {number} millis */

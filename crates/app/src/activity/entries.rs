@@ -10,7 +10,7 @@ use tanmi_index::{ActivityRow, NodeStateRow};
 use tanmi_memory::MemoryRow;
 use tanmi_session::{Binding, LedgerEntry, States};
 use tanmi_workspace::model::{
-    Activity, Node, NodeId, NodeStatus, Operator, PERSON, Problem, Workspace, WorkspaceId,
+    Activity, LogEntry, Node, NodeId, NodeStatus, Operator, PERSON, Problem, Workspace, WorkspaceId,
 };
 use tanmi_workspace::ops;
 
@@ -75,9 +75,18 @@ impl Callers {
 pub(super) struct Place<'a> {
     pub project: &'a Path,
     pub workspace: &'a WorkspaceId,
+    /// Whether the stamps of the log are UTC, as the server of a team writes them.
+    pub is_utc: bool,
 }
 
 impl Place<'_> {
+    fn time_of(&self, entry: &LogEntry) -> Option<Millis> {
+        match self.is_utc {
+            true => clock::parse_utc_stamp(&entry.timestamp),
+            false => clock::parse_local_stamp(&entry.timestamp),
+        }
+    }
+
     fn row(&self, at: Millis, kind: &str, node: &str, session: &str, data: &ActivityData) -> ActivityRow {
         ActivityRow {
             at,
@@ -126,7 +135,7 @@ impl Place<'_> {
         let (mut rows, mut at) = (Vec::new(), created_at);
         for entry in &activity.log {
             // An entry written by hand can have any time; it then counts as written with the one before it.
-            at = clock::parse_local_stamp(&entry.timestamp).unwrap_or(at);
+            at = self.time_of(entry).unwrap_or(at);
             let (kind, status, text) = parse_event(&entry.event);
             let by = session(at, &entry.timestamp, entry.operator);
             let data = ActivityData {
@@ -167,7 +176,7 @@ impl Place<'_> {
             holder: node.started_by.clone(),
             agent: node.agent.clone(),
             last_log: written.map(|entry| NodeLog {
-                at: clock::parse_local_stamp(&entry.timestamp).unwrap_or(node.updated_at),
+                at: self.time_of(entry).unwrap_or(node.updated_at),
                 operator: entry.operator,
                 text: short(&entry.event),
             }),
