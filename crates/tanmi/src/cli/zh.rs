@@ -157,7 +157,7 @@ mod tests {
         let chinese = pages().map(|page| page.after.to_owned());
         let mut seen = 0;
         for text in english.into_iter().chain(chinese) {
-            for line in text.replace("\\\n", "").lines().filter(|line| line.starts_with("  tanmi ")) {
+            for line in text.replace("\\\n    ", "").lines().filter(|line| line.starts_with("  tanmi ")) {
                 let args = words(line);
                 let outcome = <Cli as clap::Parser>::try_parse_from(&args);
                 let is_help =
