@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tanmi_base::fs;
 use tanmi_base::paths::{CONFIG_DIR, project_store};
-use tanmi_team::{Client, Member, Membership, TeamWorkspaces, find_member};
+use tanmi_team::{Client, Member, Membership, TeamWorkspaces, find_member, server_address};
 use tanmi_workspace::model::Operator;
 
 use crate::core::Core;
@@ -271,62 +271,7 @@ fn fetch(stores: &Stores, project: &Arc<dyn Project>, progress: &mut dyn FnMut(u
     })
 }
 
-/// Returns the address of a server without a slash at its end. Fails if a token would cross the network unencrypted.
 fn check_server(text: &str) -> Result<String> {
-    let server = text.trim().trim_end_matches('/');
-    let bad = || {
-        let expected = String::from("https://HOST[:PORT], or http://127.0.0.1:PORT on this machine");
-        Error::bad_value("URL", text, expected)
-    };
-    let (scheme, rest) = server.split_once("://").ok_or_else(bad)?;
-    let host = rest.split('/').next().unwrap_or_default();
-    let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '@' | '?' | '#' | '\\' | '%');
-    if host.is_empty() || host.starts_with(':') || !rest.chars().all(is_plain) {
-        return Err(bad());
-    }
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    let is_loopback =
-        name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    match scheme {
-        "https" => Ok(server.to_owned()),
-        "http" if is_loopback => Ok(server.to_owned()),
-        _ => Err(bad()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn check_server_accepts_tls_and_loopback_only() {
-        for good in [
-            "https://team.example",
-            "https://team.example:8443/tanmi",
-            "http://127.0.0.1:7777",
-            "http://localhost:1",
-            "http://[::1]:7777",
-        ] {
-            assert_eq!(check_server(good).unwrap(), good);
-        }
-        assert_eq!(check_server(" https://team.example/ ").unwrap(), "https://team.example");
-        for bad in [
-            "",
-            "team.example",
-            "http://team.example",
-            "http://10.0.0.1:1",
-            "ftp://127.0.0.1",
-            "https://",
-            "https://:1",
-            "https://ada:secret@team.example",
-            "https://team.example/?x=1",
-            "https://a b",
-            "http://127.0.0.1.evil.example",
-        ] {
-            assert!(check_server(bad).is_err(), "{bad}");
-        }
-    }
+    let expected = || String::from("https://HOST[:PORT], or http://127.0.0.1:PORT on this machine");
+    server_address(text).ok_or_else(|| Error::bad_value("URL", text, expected()))
 }

@@ -3,6 +3,7 @@
 //!
 //! Hooks use only [`Membership`] and the replica. No function that a hook calls opens a connection.
 
+mod address;
 mod claims;
 mod client;
 mod connection;
@@ -17,6 +18,7 @@ mod scripted;
 mod state;
 mod workspaces;
 
+pub use address::server_address;
 pub use client::{Client, ClientError, LostOutcome};
 pub use connection::Connection;
 pub use follower::{Follower, SessionsInUse};

@@ -7,6 +7,7 @@ use serde_json::Value;
 use ureq::Agent;
 use ureq::tls::TlsConfig;
 
+use crate::address::server_address;
 use crate::client::root_certs;
 
 /// How long the request may take.
@@ -35,15 +36,12 @@ pub fn request_link(
     ca: Option<&Path>,
     language: &str,
 ) -> Result<String, LoginError> {
-    let server = server.trim_end_matches('/');
-    if !is_safe(server) {
-        return Err(LoginError::Address);
-    }
+    let server = server_address(server).ok_or(LoginError::Address)?;
     let config = Agent::config_builder()
         .timeout_global(Some(TIMEOUT))
         .http_status_as_error(false)
         .max_redirects(0)
-        .tls_config(TlsConfig::builder().root_certs(root_certs(server, ca).map_err(unreachable)?).build())
+        .tls_config(TlsConfig::builder().root_certs(root_certs(&server, ca).map_err(unreachable)?).build())
         .build();
     let agent: Agent = config.into();
     let mut request = agent.post(format!("{server}/login-link"));
@@ -66,38 +64,6 @@ pub fn request_link(
     }
 }
 
-/// Returns whether a token may be sent to an address.
-fn is_safe(server: &str) -> bool {
-    if server.starts_with("https://") {
-        return true;
-    }
-    let Some(rest) = server.strip_prefix("http://") else { return false };
-    let authority = rest.split('/').next().unwrap_or_default();
-    let name = authority.rsplit_once(':').map_or(authority, |(name, _)| name);
-    matches!(name, "127.0.0.1" | "localhost" | "[::1]")
-}
-
 fn unreachable(error: impl std::fmt::Display) -> LoginError {
     LoginError::Unreachable { reason: error.to_string() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn token_is_sent_only_over_tls_or_on_this_machine() {
-        for (server, expected) in [
-            ("https://team.example.org", true),
-            ("http://127.0.0.1:7777", true),
-            ("http://localhost:7777", true),
-            ("http://[::1]:7777", true),
-            ("http://team.example.org", false),
-            ("http://127.0.0.1.example.org", false),
-            ("http://127.0.0.1@example.org", false),
-            ("ftp://127.0.0.1", false),
-        ] {
-            assert_eq!(is_safe(server), expected, "{server}");
-        }
-    }
 }
