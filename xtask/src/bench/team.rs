@@ -112,8 +112,10 @@ impl Bench {
         response.body
     }
 
+    /// Runs a command for the session of a connection. As with agents, no two connections share one.
     fn run_command(&self, connection: &mut Connection, workspace: &str, command: &Command) -> Value {
-        self.run(connection, json!({"stream": workspace, "command": command, "session": "bench"}))
+        let session = format!("bench-{}", connection.local_port());
+        self.run(connection, json!({"stream": workspace, "command": command, "session": session}))
     }
 
     fn create_node(&self, connection: &mut Connection, workspace: &str) -> Value {
@@ -139,9 +141,19 @@ impl Bench {
 
     /// Creates nodes from one connection per entry of `workspaces`, spread over both servers. Returns the time per node.
     fn create_nodes(&self, workspaces: &[String], runs: usize) -> Duration {
-        let per_connection = (runs / workspaces.len()).max(4);
         let mut connections: Vec<Connection> =
             (0..workspaces.len()).map(|n| self.connect(n % self.servers.len())).collect();
+        // The servers first open their connections to the database and prepare their statements.
+        self.create_nodes_with(&mut connections, workspaces, 2);
+        self.create_nodes_with(&mut connections, workspaces, (runs / workspaces.len()).max(20))
+    }
+
+    fn create_nodes_with(
+        &self,
+        connections: &mut [Connection],
+        workspaces: &[String],
+        per_connection: usize,
+    ) -> Duration {
         let start = Instant::now();
         thread::scope(|scope| {
             for (connection, workspace) in connections.iter_mut().zip(workspaces) {

@@ -36,6 +36,11 @@ impl Connection {
         Ok(Connection { reader: BufReader::new(stream), token: token.to_owned() })
     }
 
+    /// Returns the port of this end, which no other open connection of this machine has.
+    pub fn local_port(&self) -> u16 {
+        self.reader.get_ref().local_addr().map_or(0, |address| address.port())
+    }
+
     /// Runs a command and returns the response.
     pub fn run(&mut self, body: &Value) -> io::Result<Response> {
         self.send("POST", "run", &body.to_string())?;
