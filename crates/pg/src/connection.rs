@@ -26,6 +26,11 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const IS_UNSAFE: &str =
     "SELECT rolsuper OR rolbypassrls AS is_unsafe FROM pg_catalog.pg_roles WHERE rolname = current_user";
 
+/// Names the history of a database. It differs after a restore: into another database, into another cluster, or of the
+/// files of a cluster.
+const HISTORY: &str = "SELECT concat_ws('-', s.system_identifier, d.oid, c.timeline_id) AS history
+FROM pg_control_system() s, pg_control_checkpoint() c, pg_database d WHERE d.datname = current_database()";
+
 /// Why a call failed.
 #[derive(Debug)]
 pub(crate) enum CallError {
@@ -114,16 +119,21 @@ impl Drop for Link {
 pub(crate) struct Connection {
     link: Link,
     statements: HashMap<&'static str, Statement>,
+    /// Names the history of the database; empty if the database does not tell it.
+    pub history: String,
 }
 
 impl Connection {
     /// Prepares a new connection. It takes `role`, if one is given, which must be subject to row-level security.
     pub fn open(link: Link, role: Option<&str>) -> Result<Connection, DatabaseError> {
-        let mut connection = Connection { link, statements: HashMap::new() };
+        let mut connection = Connection { link, statements: HashMap::new(), history: String::new() };
         connection.batch(SETTINGS)?;
         if let Some(role) = role {
             connection.batch(&format!("SET ROLE {role}"))?;
             connection.check_role()?;
+            // Not every operator of a database allows this query.
+            let rows = connection.query(HISTORY, &[]).unwrap_or_default();
+            connection.history = rows.first().map(|row| row.get("history")).unwrap_or_default();
         }
         Ok(connection)
     }

@@ -257,6 +257,11 @@ impl PooledConnection<'_> {
         self.run(|connection| connection.batch(sql))
     }
 
+    /// Returns the name of the history of the database.
+    pub fn history(&self) -> String {
+        self.connection.as_ref().map(|connection| connection.history.clone()).unwrap_or_default()
+    }
+
     fn run<T>(&mut self, call: impl FnOnce(&mut Connection) -> Result<T, CallError>) -> Result<T> {
         let Some(connection) = &mut self.connection else { return Err(DatabaseTrouble::Away.into()) };
         self.pool.count();

@@ -49,13 +49,14 @@ impl PgStore {
         let (streams, numbers): (Vec<&str>, Vec<i64>) =
             have.iter().map(|(stream, seq)| (stream.as_str(), *seq)).unzip();
         let params: [&(dyn ToSql + Sync); 4] = [&self.project, &streams, &numbers, &MAX_CHANGES];
-        let (heads, rows) = self.transact(READ, |connection| {
-            Ok((connection.query(HEADS, &[&self.project])?, connection.query(CHANGES, &params)?))
+        let (heads, rows, history) = self.transact(READ, |connection| {
+            let heads = connection.query(HEADS, &[&self.project])?;
+            Ok((heads, connection.query(CHANGES, &params)?, connection.history()))
         })?;
         let (now, heads) = (clock(&heads), positions(&heads));
         let changes: Vec<FeedChange> = rows.iter().map(change).collect();
         let gaps = have.iter().filter(|(stream, seq)| is_gap(stream, **seq, &heads, &changes));
-        Ok(FeedPage { gaps: gaps.map(|(stream, _)| stream.clone()).collect(), changes, heads, now })
+        Ok(FeedPage { gaps: gaps.map(|(stream, _)| stream.clone()).collect(), changes, heads, now, history })
     }
 
     /// Returns up to `limit` documents of a workspace after the document `after`: first the workspace, then its nodes.

@@ -36,6 +36,22 @@ pub struct FeedPage {
     /// The last change of every stream.
     pub heads: Positions,
     pub now: Millis,
+    /// Names the history of the database. A restored database has another one: its numbers may mean other changes. An older
+    /// server does not tell it.
+    #[serde(default)]
+    pub history: String,
+}
+
+impl FeedPage {
+    /// Returns the page for a reader whose positions are of the history `known`. In another history they mean nothing, so
+    /// every stream has a gap.
+    pub fn in_history(mut self, known: Option<&str>, have: &Positions) -> FeedPage {
+        if known.is_some_and(|known| !self.history.is_empty() && known != self.history) {
+            self.changes.clear();
+            self.gaps = have.keys().filter(|stream| self.heads.contains_key(*stream)).cloned().collect();
+        }
+        self
+    }
 }
 
 /// A part of a workspace, as of one change.

@@ -131,6 +131,7 @@ impl Follower {
         let memory = Some(workspaces.memory().position()).filter(|position| *position > 0);
         let page = connection.read(|client| client.wait(&have, memory, wait));
         let page = page.map_err(|error| error.into_store_error(connection.server()))?;
+        let page = page.in_history(connection.state().history.as_deref(), &have);
         if !self.is_joined() {
             return Ok(());
         }
@@ -144,7 +145,10 @@ impl Follower {
     fn exchange_memory(&self, page: &FeedPage) -> Result<()> {
         let memory = self.workspaces.memory();
         let head = page.heads.get(MEMORY).copied().unwrap_or_default();
-        if head == memory.position() && memory.outbox().is_empty() {
+        let known = self.workspaces.connection().state().memory_history;
+        let is_current = head == memory.position()
+            && known.is_none_or(|known| page.history.is_empty() || known == page.history);
+        if is_current && memory.outbox().is_empty() {
             return Ok(());
         }
         let failed = |error: tanmi_memory::Error| Error::io(&self.replica)(io::Error::other(error));

@@ -103,17 +103,22 @@ impl TeamMemory {
             let have = Positions::from([(String::from(MEMORY), from)]);
             let page = self.connection.read(|client| client.feed(&have, 0));
             let page = page.map_err(|error| self.failed(error))?;
+            let page = page.in_history(self.connection.state().memory_history.as_deref(), &have);
             let head = page.heads.get(MEMORY).copied().unwrap_or(0);
-            if head == from {
-                break;
-            }
-            if from == 0 || head < from || page.gaps.iter().any(|stream| stream == MEMORY) {
+            // A memory without changes has no stream, which an older server reports as a gap.
+            let has_gap = from == 0 || page.gaps.iter().any(|stream| stream == MEMORY);
+            if head < from || (head > 0 && has_gap) {
                 fills += 1;
                 if fills > MAX_FILLS {
                     return Err(self.failed(nonsense()));
                 }
                 self.fill()?;
+                self.note_history(&page.history);
                 continue;
+            }
+            if head == from {
+                self.note_history(&page.history);
+                break;
             }
             let changes = || page.changes.iter().filter(|change| change.stream == MEMORY);
             let Some(last) = changes().next_back().filter(|last| last.seq > from) else {
@@ -124,6 +129,12 @@ impl TeamMemory {
         }
         let _ = self.files().maintain(Instant::now() + INDEX_TIME, None);
         Ok(())
+    }
+
+    fn note_history(&self, history: &str) {
+        if !history.is_empty() {
+            self.connection.update_state(|state| state.memory_history = Some(history.to_owned()));
+        }
     }
 
     /// Fetches the whole shared memory, as of the first page. Later changes come from the feed.

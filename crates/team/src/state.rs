@@ -38,6 +38,12 @@ pub struct ReplicaState {
     pub failed_at: Option<Millis>,
     /// How far the clock of the server is ahead of ours.
     pub skew: Millis,
+    /// The history of the database that the workspaces of the replica are of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<String>,
+    /// The same for the shared memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_history: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     keys: Vec<LostKey>,
     /// The number of the claim by workspace, node and session.

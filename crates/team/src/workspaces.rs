@@ -128,8 +128,7 @@ impl TeamWorkspaces {
                 return Ok(());
             }
             let have = Positions::from([(id.to_string(), position.cast_signed())]);
-            let page = self.connection.read(|client| client.feed(&have, 0));
-            let page = page.map_err(|error| self.failed(error))?;
+            let page = self.read_feed(&have)?;
             if page.changes.is_empty() {
                 return self.fetch(id);
             }
@@ -163,6 +162,12 @@ impl TeamWorkspaces {
         Ok(positions)
     }
 
+    /// Reads the changes after these positions.
+    fn read_feed(&self, have: &Positions) -> Result<FeedPage> {
+        let page = self.connection.read(|client| client.feed(have, 0)).map_err(|error| self.failed(error))?;
+        Ok(page.in_history(self.connection.state().history.as_deref(), have))
+    }
+
     /// Applies a page of the feed to the replica: changes, workspaces that are new or have a gap, and deleted ones. `have`
     /// are the positions that the page was read for.
     pub fn apply_page(&self, have: &Positions, page: &FeedPage) -> Result<Synced> {
@@ -185,6 +190,9 @@ impl TeamWorkspaces {
             synced.fetched += 1;
         }
         self.connection.note_time(page.now);
+        if !page.history.is_empty() {
+            self.connection.update_state(|state| state.history = Some(page.history.clone()));
+        }
         Ok(synced)
     }
 
@@ -193,8 +201,7 @@ impl TeamWorkspaces {
         let mut total = Synced::default();
         loop {
             let have = self.positions()?;
-            let page = self.connection.read(|client| client.feed(&have, 0));
-            let synced = self.apply_page(&have, &page.map_err(|error| self.failed(error))?)?;
+            let synced = self.apply_page(&have, &self.read_feed(&have)?)?;
             total.changes += synced.changes;
             total.fetched += synced.fetched;
             total.removed += synced.removed;

@@ -17,6 +17,7 @@ mod memory;
 mod operations;
 mod page;
 mod protocol;
+mod restore;
 mod routes;
 mod secrecy;
 mod tls;
