@@ -6,6 +6,7 @@ use tanmi_base::{Millis, id};
 use crate::address::Address;
 use crate::connection::Connection;
 use crate::error::{DatabaseError, DatabaseTrouble};
+use crate::people::AdminError;
 
 /// The role that every connection of a server takes. It cannot log in and cannot bypass row-level security.
 pub const APP_ROLE: &str = "tanmi_app";
@@ -95,16 +96,16 @@ fn read_version(owner: &mut Connection) -> Result<i32, DatabaseError> {
     Ok(rows.first().map_or(0, |row| row.get(0)))
 }
 
-/// Creates a project of a team, and the team if it is new. Returns the id of the project, which stays the same if it
-/// exists.
-pub fn create_project(
-    address: &Address,
-    team: &str,
-    name: &str,
-    now: Millis,
-) -> Result<String, DatabaseError> {
+/// Creates a project of a team, and the team if it is the first one: a second one is more often a typing error. Returns the
+/// id of the project, which stays the same if it exists.
+pub fn create_project(address: &Address, team: &str, name: &str, now: Millis) -> Result<String, AdminError> {
     let mut owner = address.connect(None)?;
-    owner.batch("BEGIN")?;
+    owner.batch("BEGIN; LOCK TABLE team IN EXCLUSIVE MODE")?;
+    let known = owner.query("SELECT name FROM team ORDER BY name", &[])?;
+    let known: Vec<String> = known.iter().map(|row| row.get(0)).collect();
+    if !known.is_empty() && !known.iter().any(|known| known == team) {
+        return Err(AdminError::UnknownTeam { wanted: Some(team.to_owned()), known });
+    }
     owner.query(
         "INSERT INTO team (id, name) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING",
         &[&id::fresh("team", now), &team],
@@ -116,7 +117,7 @@ pub fn create_project(
     )?;
     owner.batch("COMMIT")?;
     let found = rows.first().map(|row| row.get(0));
-    found.ok_or_else(|| DatabaseError::Failed(String::from("the project was not created")))
+    Ok(found.ok_or_else(|| DatabaseError::Failed(String::from("the project was not created")))?)
 }
 
 /// Returns the id and the name of every project, by name.

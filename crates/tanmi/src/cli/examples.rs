@@ -154,8 +154,7 @@ Examples:
   tanmi team setup --team Acme --project-name shop --admin ada
   tanmi serve --listen 127.0.0.1:7777
 
-The schema is created, or upgraded if it is older. What exists stays, so the
-command can be run again at any time.";
+What exists stays. An older schema is upgraded, as by tanmi team upgrade.";
 
 pub const TEAM_TOKEN_CREATE: &str = "\
 Examples:

@@ -29,7 +29,7 @@ pub struct TeamProjectArgs {
 pub enum TeamCommand {
     #[command(flatten)]
     Machine(MachineCommand),
-    /// Create or upgrade the schema, a project and its first admin, and print a token
+    /// Create the schema, a project and its first admin, and print a token
     #[command(after_help = examples::TEAM_SETUP)]
     Setup {
         #[command(flatten)]
@@ -43,6 +43,11 @@ pub enum TeamCommand {
         /// Name of the first admin
         #[arg(long, value_name = "NAME")]
         admin: String,
+    },
+    /// Upgrade the schema of the database to that of this program
+    Upgrade {
+        #[command(flatten)]
+        database: DatabaseArgs,
     },
     /// Print a link that opens the page of a team server once, within five minutes
     #[command(after_help = examples::TEAM_LOGIN)]

@@ -223,6 +223,19 @@ fn execute(command: &TeamCommand, home: &Path, json: bool, lang: Lang) -> Result
             };
             admin::print_token(Some(project_name), &issued, json, lang);
         }
+        TeamCommand::Upgrade { database } => {
+            tanmi_pg::migrate(&connect(database, lang)?)?;
+            let version = tanmi_pg::VERSION;
+            if json {
+                out::json(&json!({"schema": version}));
+            } else {
+                let text = lang.pick(
+                    format!("数据库结构为当前版本：{version}"),
+                    format!("the schema of the database is current: version {version}"),
+                );
+                out::text(&format!("{text}\n"));
+            }
+        }
         TeamCommand::Login { url, token_file, project_name, ca, open } => {
             let token = read_token(token_file)?;
             let link =

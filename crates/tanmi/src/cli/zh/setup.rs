@@ -108,7 +108,7 @@ pub const PAGES: &[ChineseTexts] = &[
     page("team", "加入团队，管理团队的服务器：数据库、成员、项目和令牌", &[], ""),
     page(
         "team setup",
-        "创建或升级数据库结构，创建项目及其第一位管理员，并输出令牌",
+        "创建数据库结构、项目及其第一位管理员，并输出令牌",
         &[
             DATABASE,
             ("team", "团队的名称"),
@@ -121,8 +121,9 @@ pub const PAGES: &[ChineseTexts] = &[
   tanmi team setup --team Acme --project-name shop --admin ada
   tanmi serve --listen 127.0.0.1:7777
 
-数据库结构不存在时创建，较旧时升级。可以随时再次运行：已有的内容保留。",
+已有的内容保留。较旧的数据库结构会升级，与 tanmi team upgrade 相同。",
     ),
+    page("team upgrade", "把数据库结构升级到此程序的版本", &[DATABASE], ""),
     page("mcp", "通过标准输入和标准输出提供 MCP 服务", &[], ""),
     page(
         "hook",

@@ -39,6 +39,17 @@ fn names(list: &Value, key: &str) -> Vec<String> {
 }
 
 #[test]
+fn setup_with_another_team_creates_nothing() {
+    let Some(team) = Team::new() else { return };
+    let setup = ["team", "setup", "--team", "Acmee", "--project-name", "shop", "--admin", "ada"];
+    let refused = team.run(&setup);
+    assert_eq!(refused["error"]["code"], "TEAM_NOT_FOUND", "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("Acme"), "{refused}");
+    assert_eq!(names(&team.run(&["team", "project", "list"])["projects"], "name"), ["shop"]);
+    assert_eq!(team.run(&["team", "upgrade"])["schema"], tanmi_pg::VERSION);
+}
+
+#[test]
 fn team_commands_administer_people_projects_and_tokens() {
     let Some(team) = Team::new() else { return };
     assert_eq!(team.run(&["team", "person", "add", "bob"])["created"], true);
