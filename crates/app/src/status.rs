@@ -21,6 +21,9 @@ pub struct ProjectStatus {
     /// Whether injection is paused.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
+    /// The team server of a joined project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     pub workspaces: Vec<WorkspaceOverview>,
 }
 
@@ -109,6 +112,7 @@ impl StatusService {
         Ok(ProjectStatus {
             project: project.display().to_string(),
             paused: tanmi_session::pause::paused_until(self.core.home(), self.core.now()).is_some(),
+            server: self.core.project.team().map(|team| team.connection().server().to_owned()),
             workspaces: workspaces.iter().map(|ws| self.overview(ws)).collect::<Result<_>>()?,
         })
     }

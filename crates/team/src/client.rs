@@ -258,6 +258,15 @@ fn unreachable(reason: impl std::fmt::Display, outcome: LostOutcome) -> ClientEr
     ClientError::Unreachable { reason: reason.to_string(), outcome }
 }
 
+/// Returns whether the certificate of the server was refused.
+fn is_untrusted(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::Rustls(_) => true,
+        ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::InvalidData,
+        _ => false,
+    }
+}
+
 /// Returns whether a request that failed in this way was sent.
 fn lost_outcome(error: &ureq::Error) -> LostOutcome {
     use std::io::ErrorKind as Kind;
@@ -287,7 +296,13 @@ fn answer<T: DeserializeOwned>(
 ) -> Result<T, ClientError> {
     let lost = |error: ureq::Error| {
         let outcome = lost_outcome(&error);
-        unreachable(error, outcome)
+        match is_untrusted(&error) {
+            true => unreachable(
+                format!("{error}; join again with --ca FILE, the certificates that sign that of the server"),
+                outcome,
+            ),
+            false => unreachable(error, outcome),
+        }
     };
     let mut response = response.map_err(lost)?;
     let status = response.status().as_u16();

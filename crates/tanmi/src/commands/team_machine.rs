@@ -134,9 +134,19 @@ fn join_request(context: &CommandContext, args: JoinArgs) -> Result<Option<JoinR
         server,
         project,
         token: read_token(&args.token_file)?,
-        ca: args.ca.map(|ca| std::path::absolute(&ca).unwrap_or(ca)),
+        ca: args.ca.map(|ca| certificates(ca, lang)).transpose()?,
         machine: args.machine.unwrap_or_else(env::machine_name),
     }))
+}
+
+/// Returns the absolute path of the certificates that the user names.
+fn certificates(file: PathBuf, lang: Lang) -> Result<PathBuf> {
+    let path = std::path::absolute(&file).unwrap_or(file);
+    if path.is_file() {
+        return Ok(path);
+    }
+    let expected = lang.pick("已存在的 PEM 文件", "an existing PEM file").to_owned();
+    Err(Error::BadValue { key: "--ca", value: path.display().to_string(), expected })
 }
 
 fn missing(what: &'static str, lang: Lang) -> Error {
@@ -177,7 +187,7 @@ fn joined_text(result: &JoinResult, lang: Lang) -> String {
         ),
         format!(
             "{folder} joined the project {project} on {server}: {person} ({role}) on {machine}, \
-             {workspaces} workspaces\n\
+             workspaces: {workspaces}\n\
              Shared: workspaces, facts (W, B) and summaries.\n\
              Only on this machine: preferences (O), memory of the user, transcripts, sessions, and the rules and \
              settings in .tanmi/.\n\
@@ -191,13 +201,13 @@ fn synced_text(result: &SyncResult, lang: Lang) -> String {
     let mut text = lang.pick(
         format!("{workspaces} 个工作区已是最新：{changes} 个更改，取得 {fetched} 个，移除 {removed} 个\n"),
         format!(
-            "{workspaces} workspaces are up to date: {changes} changes, {fetched} fetched, {removed} removed\n"
+            "up to date; workspaces: {workspaces}, changes: {changes}, fetched: {fetched}, removed: {removed}\n"
         ),
     );
     if *delivered > 0 {
         text.push_str(&lang.pick(
             format!("已发送 {delivered} 次等待的写入\n"),
-            format!("{delivered} queued writes delivered\n"),
+            format!("queued writes delivered: {delivered}\n"),
         ));
     }
     if let Some(different) = different {
@@ -220,7 +230,7 @@ fn status_text(status: &TeamStatus, now: Millis, lang: Lang) -> String {
             let behind = behind.unwrap_or_default();
             lang.pick(
                 format!("可用，{behind} 个工作区有更新（`tanmi team sync`）"),
-                format!("available, {behind} workspaces have newer changes (`tanmi team sync`)"),
+                format!("available, workspaces with newer changes: {behind} (`tanmi team sync`)"),
             )
         }
     };
@@ -232,7 +242,7 @@ fn status_text(status: &TeamStatus, now: Millis, lang: Lang) -> String {
     let place = status.replica.display();
     let replica = lang.pick(
         format!("{count} 个工作区，{kib} KiB，{place}"),
-        format!("{count} workspaces, {kib} KiB, {place}"),
+        format!("workspaces: {count}, {kib} KiB, {place}"),
     );
     let mut lines = vec![
         (lang.pick("服务器", "server"), server.clone()),

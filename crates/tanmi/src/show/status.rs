@@ -30,10 +30,16 @@ pub fn render(status: &ProjectStatus, now: Millis, lang: Lang) -> String {
         let _ = write!(out, "\n{}", overview(workspace, now, lang));
     }
     if status.workspaces.is_empty() {
-        let none = lang.pick(
-            "没有活跃的工作区；用 tanmi workspace init --name … --goal … 创建",
-            "no active workspace; create one with tanmi workspace init --name … --goal …",
-        );
+        let none = match status.server {
+            Some(_) => lang.pick(
+                "没有活跃的工作区；tanmi team sync 取得团队的工作区，tanmi workspace init 创建新的",
+                "no active workspace; tanmi team sync fetches those of the team, tanmi workspace init creates one",
+            ),
+            None => lang.pick(
+                "没有活跃的工作区；用 tanmi workspace init --name … --goal … 创建",
+                "no active workspace; create one with tanmi workspace init --name … --goal …",
+            ),
+        };
         let _ = writeln!(out, "{none}");
     }
     out

@@ -477,8 +477,8 @@ impl Error {
             ),
             Error::TeamUnreachable { .. } => match interface {
                 Interface::CommandLine => texts(
-                    "没有写入任何更改；`tanmi team status` 显示连接状态，稍后再试",
-                    "nothing was changed; `tanmi team status` shows the connection, try again later",
+                    "没有写入任何更改；`tanmi team status` 显示连接状态",
+                    "nothing was changed; `tanmi team status` shows the connection",
                 ),
                 _ => texts("没有写入任何更改；稍后再试", "nothing was changed; try again later"),
             },
