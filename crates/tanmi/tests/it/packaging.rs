@@ -1,4 +1,4 @@
-//! The container and the compose file of a team server. They are not run here: these tests check their syntax, and that
+//! The container, the compose file and the systemd unit of a team server. They are not run here: these tests check their syntax, and that
 //! the program has the commands and options that they use.
 
 use std::path::Path;
@@ -63,4 +63,13 @@ fn container_file_runs_existing_command_as_user() {
     let command = joined.lines().find_map(|line| line.strip_prefix("CMD ")).unwrap();
     let words: Vec<String> = serde_json::from_str(command).unwrap();
     check_command(&env, &words);
+}
+
+#[test]
+fn systemd_unit_starts_an_existing_command() {
+    let unit = read("tanmi-team.service");
+    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/tanmi ")).unwrap();
+    let words: Vec<String> = start.split(' ').map(str::to_owned).collect();
+    check_command(&TestEnv::new(), &words);
+    assert!(unit.contains("postgres://tanmi@%%2Fvar"), "systemd reads %% as one");
 }
