@@ -12,11 +12,10 @@ use std::time::{Duration, Instant};
 
 use tanmi_base::lock::Lock;
 use tanmi_base::{Millis, id};
-use tanmi_protocol::{FeedPage, MEMORY, Positions};
+use tanmi_protocol::{FeedPage, MEMORY};
 use tanmi_workspace::error::{Error, Result};
-use tanmi_workspace::model::WorkspaceId;
 
-use crate::claims::HeldNodes;
+use crate::claims::note_lost_claims;
 use crate::membership::Membership;
 use crate::workspaces::TeamWorkspaces;
 
@@ -41,7 +40,6 @@ pub struct Follower {
     home: PathBuf,
     replica: PathBuf,
     clock: fn() -> Millis,
-    held: HeldNodes,
     /// Held by the process that follows.
     lock: Option<Lock>,
     beat_at: Option<Instant>,
@@ -58,14 +56,12 @@ impl Follower {
         replica: PathBuf,
         clock: fn() -> Millis,
     ) -> Follower {
-        let held = HeldNodes::new(&home, &replica);
         Follower {
             workspaces,
             sessions,
             home,
             replica,
             clock,
-            held,
             lock: None,
             beat_at: None,
             has_changed: false,
@@ -121,10 +117,9 @@ impl Follower {
     /// Waits for changes and applies them.
     fn follow(&mut self) -> Result<()> {
         let workspaces = &*self.workspaces;
+        // Another process may have brought changes.
+        note_lost_claims(workspaces, &self.home, &[], (self.clock)());
         let have = workspaces.positions()?;
-        for id in have.keys().filter_map(|stream| WorkspaceId::parse(stream).ok()) {
-            self.held.watch(&id, workspaces, (self.clock)());
-        }
         let wait = if self.has_changed { BEAT_AFTER_CHANGE.as_secs() } else { WAIT };
         let connection = workspaces.connection();
         // A memory without changes has no stream, and the server takes a position in it for a gap.
@@ -137,7 +132,7 @@ impl Follower {
         }
         self.has_changed |= !page.changes.is_empty() || !page.gaps.is_empty();
         workspaces.apply_page(&have, &page)?;
-        self.note_lost_claims(&have, &page);
+        note_lost_claims(workspaces, &self.home, &page.changes, (self.clock)());
         self.exchange_memory(&page)
     }
 
@@ -153,15 +148,6 @@ impl Follower {
         }
         let failed = |error: tanmi_memory::Error| Error::io(&self.replica)(io::Error::other(error));
         memory.exchange().map(|_| ()).map_err(failed)
-    }
-
-    fn note_lost_claims(&mut self, have: &Positions, page: &FeedPage) {
-        let is_changed = |stream: &&String| {
-            page.gaps.contains(stream) || page.changes.iter().any(|change| change.stream == **stream)
-        };
-        for id in have.keys().filter(is_changed).filter_map(|stream| WorkspaceId::parse(stream).ok()) {
-            self.held.update(&id, &*self.workspaces, page, (self.clock)());
-        }
     }
 }
 

@@ -49,6 +49,9 @@ pub struct ReplicaState {
     /// The number of the claim by workspace, node and session.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     claims: BTreeMap<String, i64>,
+    /// Those of the claims that their session was told to have lost.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    told_claims: BTreeMap<String, i64>,
     /// Keys of newer versions are kept.
     #[serde(flatten)]
     other: Map<String, Value>,
@@ -85,17 +88,30 @@ impl ReplicaState {
         self.claims.get(claim).copied()
     }
 
+    /// Returns the claims that were not told to be lost, with their numbers.
+    pub fn untold_claims(&self) -> impl Iterator<Item = (&str, i64)> {
+        let is_untold = |claim: &(&String, &i64)| self.told_claims.get(claim.0) != Some(claim.1);
+        self.claims.iter().filter(is_untold).map(|(claim, fence)| (claim.as_str(), *fence))
+    }
+
+    /// Records that the session of a claim was told that it is lost.
+    pub fn set_claim_told(&mut self, claim: &str, fence: i64) {
+        self.told_claims.insert(claim.to_owned(), fence);
+    }
+
     /// Records the number of a claim; `None` if it ended.
     pub fn set_claim(&mut self, claim: &str, fence: Option<i64>) {
         match fence {
             Some(fence) => {
                 if self.claims.len() >= MAX_CLAIMS {
                     self.claims.clear();
+                    self.told_claims.clear();
                 }
                 self.claims.insert(claim.to_owned(), fence);
             }
             None => {
                 self.claims.remove(claim);
+                self.told_claims.remove(claim);
             }
         }
     }

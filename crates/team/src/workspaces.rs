@@ -99,6 +99,11 @@ impl TeamWorkspaces {
         &self.memory
     }
 
+    /// Returns the folder of the replica.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     pub fn connection(&self) -> &Connection {
         &self.connection
     }

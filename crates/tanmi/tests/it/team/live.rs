@@ -211,6 +211,32 @@ fn session_that_lost_node_is_told_at_next_prompt_and_cannot_complete_it() {
 }
 
 #[test]
+fn session_that_lost_node_before_a_sync_is_told_once() {
+    let Some(shop) = Shop::new() else { return };
+    let agent = shop.ada.agent("ada-1", &shop.workspace);
+    agent.prompt("go");
+    run(&shop.ada, &shop.ada.transition(&shop.node, "start", "ada-1"));
+    shop.bob.env.ok(&["team", "sync"]);
+    shop.end_leases();
+    run(&shop.bob, &shop.bob.transition(&shop.node, "start", "bob-1"));
+    // No process of this machine follows, and the command brings the change.
+    shop.ada.env.ok(&["team", "sync"]);
+    let follow = || {
+        let client = Client::connect(&shop.ada.env);
+        let title = format!("Build {}", tanmi_base::id::random(4));
+        shop.bob.env.ok(&["node", "update", &shop.node, "--title", &title]);
+        eventually("a change arrives", || {
+            shop.ada.env.json(&["node", "show", &shop.node])["node"]["title"] == title.as_str()
+        });
+        client.finish();
+    };
+    follow();
+    assert!(agent.prompt("go on").contains("bob (bob-laptop) took it over"));
+    follow();
+    assert!(!agent.prompt("go on").contains("no longer hold"), "told once");
+}
+
+#[test]
 fn status_and_context_name_person_and_machine_of_holder() {
     let Some(shop) = Shop::new() else { return };
     shop.bob.fetch(&shop.node);
