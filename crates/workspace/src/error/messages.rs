@@ -290,11 +290,11 @@ impl Error {
                 let list = list.join(", ");
                 (format!("可用的动作：{list}"), format!("allowed actions: {list}"))
             }
-            Error::ClaimLost { .. } => {
+            Error::ClaimLost { holder: None, .. } => {
                 texts("如需继续，请先 start 接手该节点", "to go on, take the node over with `start` first")
             }
             // An agent must not learn how to override the claim of another session.
-            Error::NodeClaimed { .. } | Error::NodeHeld { .. } => match interface {
+            Error::NodeClaimed { .. } | Error::NodeHeld { .. } | Error::ClaimLost { .. } => match interface {
                 Interface::CommandLine => {
                     texts("选择另一个节点，或用 `--force` 接管", "choose another node, or take it over with `--force`")
                 }
