@@ -333,7 +333,7 @@ impl NodeService {
             // Before the transition, so that a concurrent session sees this one as live.
             self.sessions.record_activity(session);
         }
-        let claimant = Claimant { session: scope.session.clone(), agent, force: args.force };
+        let claimant = Claimant { session: scope.session.clone(), agent, force: args.force, person: None };
         let request =
             TransitionRequest { node_id: node_id.clone(), action, conclusion: args.conclusion, claimant };
         // A bound session has its own focus, so the focus of the workspace stays.

@@ -108,7 +108,7 @@ impl PgStore {
         check_claim(tx, request, &claimant, leases)?;
         let now = tx.now();
         let op = OpContext { now, operator: request.operator, auto_log: true, moves_focus: true };
-        let applied = command::apply(tx, &claimed_by(request, &claimant), &op, leases);
+        let applied = command::apply(tx, &claimed_by(request, &claimant, &caller.name), &op, leases);
         let outcome = applied.map_err(|error| name_holder(tx, error))?;
         forced_claim(caller, request).map(|event| tx.record_audit(&event)).transpose()?;
         let fence = claimed_node(&outcome).map(|node| tx.fence(node)).transpose()?.flatten();
@@ -152,12 +152,15 @@ fn is_refusal(error: &RunError) -> bool {
 }
 
 /// Returns the command with the caller as its claimant, so that no request acts for another session.
-fn claimed_by(request: &RunRequest, caller: &str) -> Command {
+fn claimed_by(request: &RunRequest, caller: &str, person: &str) -> Command {
     let mut command = request.command.clone();
     match &mut command {
         Command::Transition { request: TransitionRequest { claimant, .. } }
         | Command::DeleteNode { claimant, .. }
-        | Command::StartNext { claimant } => claimant.session = Some(caller.to_owned()),
+        | Command::StartNext { claimant } => {
+            claimant.session = Some(caller.to_owned());
+            claimant.person = Some(person.to_owned());
+        }
         _ => {}
     }
     command

@@ -27,6 +27,9 @@ pub struct Claimant {
     pub agent: Option<String>,
     /// Takes over the node even if its holder is active.
     pub force: bool,
+    /// The name of the person in a team. Its server sets it.
+    #[serde(skip)]
+    pub person: Option<String>,
 }
 
 impl Claimant {
@@ -248,9 +251,14 @@ fn take_over(
     workspace: &Workspace,
     op: &OpContext,
 ) -> Result<Transition> {
-    let event = lang_of(workspace).pick("由另一个会话接手", "taken over by another session");
-    node.activity.log.push(LogEntry::new(op.now, op.operator, event));
+    let (zh, en) = match &claimant.person {
+        Some(person) => (format!("由 {person} 接手"), format!("taken over by {person}")),
+        None => (String::from("由另一个会话接手"), String::from("taken over by another session")),
+    };
+    node.activity.log.push(LogEntry::new(op.now, op.operator, lang_of(workspace).pick(zh, en)));
     (node.started_by, node.agent) = (claimant.session, claimant.agent);
+    // Holders are named with this time.
+    node.status_changed_at = Some(op.now);
     node.updated_at = op.now;
     tx.put_node(node.clone())?;
     move_focus(tx, Some(node.id.clone()), op)?;

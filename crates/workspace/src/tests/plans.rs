@@ -260,6 +260,8 @@ fn start_next_claims_first_ready_node_then_takes_over_from_dead_holder() {
             (&ids[0], true, Some("three"))
         );
         assert_eq!(ws.status(&ids[0]), "implementing");
+        assert_eq!(taken.node.status_changed_at, Some(taken.node.updated_at), "held since the takeover");
+        assert!(taken.node.status_changed_at > first.node.status_changed_at);
     });
 }
 

@@ -289,6 +289,8 @@ fn claim_that_another_session_took_over_is_lost_with_its_holder() {
     team.cluster.sql("UPDATE session SET lease_until = 1").unwrap();
     let taken = with_session(&bob, "bob-1", &["start", &node]);
     assert!(taken["error"].is_null(), "{taken}");
+    let log = bob.ok(&["node", "show", &node]);
+    assert!(log.contains("taken over by bob"), "{log}");
     team.cluster.sql("UPDATE session SET lease_until = 1").unwrap();
     let state = std::fs::read_to_string(replica(&ada).join("state.json")).unwrap();
     assert!(state.contains("/ada-1\":"), "the machine keeps the number of its claim: {state}");
