@@ -36,6 +36,7 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
             let path = node.surroundings.ancestors.iter().map(|title| one_line(title)).collect::<Vec<_>>();
             body.within(PATH_BYTES, |body| body.line(&label("路径", "Path"), &path.join(" › ")));
             body.line(&label("聚焦节点", "Focused node"), &node_line(node));
+            add_holder(&mut body, lang, node);
             body.line(&label("需求", "Requirement"), &node.requirement);
             add_problem(&mut body, lang, node);
             body.line(&label("备注", "Note"), &node.note);
@@ -135,6 +136,7 @@ pub fn changes_text(
     match &facts.node {
         Some(node) if now.node != seen.node => {
             body.line(&label("聚焦节点现为", "Focus is now"), &node_line(node));
+            add_holder(&mut body, lang, node);
             body.line(&label("需求", "Requirement"), &node.requirement);
             body.line(&label("备注", "Note"), &node.note);
         }
@@ -176,6 +178,15 @@ fn add_goal(body: &mut CappedText, lang: Lang, workspace: &WorkspaceFacts) {
 
 fn node_line(node: &NodeFacts) -> String {
     one_line(&format!("{} ({}) {}", node.title, node.status, node.id))
+}
+
+/// Adds that another agent works on the node, so that this one does not.
+fn add_holder(body: &mut CappedText, lang: Lang, node: &NodeFacts) {
+    if let Some(holder) = node.held_by.as_deref().map(fit) {
+        let (zh, en) =
+            (format!("{holder}；node_next 给出其他工作"), format!("{holder}; node_next gives other work"));
+        body.line(&label(lang, "持有者", "Held by"), &lang.pick(zh, en));
+    }
 }
 
 fn add_problem(body: &mut CappedText, lang: Lang, node: &NodeFacts) {

@@ -258,6 +258,8 @@ pub struct NodeFacts {
     pub next_step: String,
     /// Whether the node is a direct child of the root.
     pub is_top: bool,
+    /// The person and the machine of another live session of the team that holds the node.
+    pub held_by: Option<String>,
     /// When the status last changed.
     pub since: Millis,
     pub last_log_at: Option<Millis>,
@@ -291,6 +293,7 @@ impl Default for NodeFacts {
             problem: String::new(),
             next_step: String::new(),
             is_top: false,
+            held_by: None,
             since: 0,
             last_log_at: None,
             children: None,

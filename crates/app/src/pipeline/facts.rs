@@ -1,8 +1,9 @@
 //! Builds the facts of a decision from session state, settings and workspace files.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use tanmi_base::{clock, paths, text};
+use tanmi_base::{Millis, clock, paths, text};
 use tanmi_engine::{
     AvailableFacts, AvailableWorkspace, ChildCounts, ContextHash, CustomRule, DeclaredFacts, Facts,
     InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts,
@@ -177,6 +178,18 @@ pub fn name_holders(overview: &mut OverviewFacts, project: &dyn Project, session
     }
 }
 
+/// Returns the person and the machine of another session of a team that holds a node and is alive.
+pub fn other_holder(
+    node: &Node,
+    session: &str,
+    now: Millis,
+    project: impl FnOnce() -> Arc<dyn Project>,
+) -> Option<String> {
+    let holder = node.started_by.as_deref().filter(|holder| *holder != session && *holder != PERSON)?;
+    let presence = presence::of_project(project().as_ref());
+    presence.name(holder).filter(|_| presence.is_live(holder, now))
+}
+
 fn log_line(entry: &LogEntry) -> String {
     format!("{} {}", entry.timestamp, entry.event)
 }
@@ -224,6 +237,7 @@ fn node_facts(node: &Node, snapshot: &ContextSnapshot) -> NodeFacts {
         problem: problem.map(|problem| problem.description.clone()).unwrap_or_default(),
         next_step: problem.and_then(|problem| problem.next_step.clone()).unwrap_or_default(),
         is_top: node.parent_id.as_ref().is_some_and(|parent| parent.is_root()),
+        held_by: None,
         since: node.status_changed_at.unwrap_or(node.created_at),
         last_log_at: node.activity.last_log_at,
         children: snapshot.children.as_ref().map(child_counts),

@@ -87,6 +87,13 @@ pub fn load(
         if !workspace.overview.in_progress.is_empty() {
             facts::name_holders(&mut workspace.overview, snapshots().as_ref(), &event.session);
         }
+        let tells_focus = matches!(
+            event.kind,
+            EventKind::SessionStart | EventKind::PromptSubmit | EventKind::SubagentStart
+        );
+        if let (Some(focus), Some(node), true) = (&snapshot.node, &mut facts.node, tells_focus) {
+            node.held_by = facts::other_holder(focus, &event.session, caller.now, snapshots);
+        }
     }
     let rules = rules::flatten(&files);
     if let Some((binding, snapshot)) = bound.filter(|_| facts::needs_relations(event, &rules)) {

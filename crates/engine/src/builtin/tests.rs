@@ -174,6 +174,9 @@ fn builtin_rules_by_event_and_platform_inject_expected_text() {
             };
             show("start, bound", injected_text(&start, &bound(lang)));
             show("start, bound, with surroundings", injected_text(&start, &with_surroundings(lang)));
+            let mut held = bound(lang);
+            held.node.as_mut().unwrap().held_by = Some("bob (build-server · Claude Code)".into());
+            show("start, bound, held by another", injected_text(&start, &held));
             show("start, bound, no focus", injected_text(&start, &with_overview(lang)));
             show("start, unbound", injected_text(&start, &unbound(lang)));
             show("prompt, bound, nothing to remind of", injected_text(&prompt("x"), &bound(lang)));
