@@ -9,9 +9,12 @@ use tanmi_platform::CLIENTS;
 use crate::env::TestEnv;
 use crate::scripted_model::Model;
 use crate::serve::Server;
+use conversation::Conversation;
 
+mod conversation;
 mod plans;
 mod stories;
+mod team;
 
 const DAY: i64 = 86_400_000;
 
@@ -323,45 +326,6 @@ fn check_client(id: &'static str) {
     }
 }
 
-/// Sends several prompts to one process, so that the conversation can be compacted.
-fn conversation(agent: &Agent, prompts: &[&str]) -> String {
-    use std::io::{BufRead, BufReader, Write};
-    let mut command = agent.env.command_in(agent.program.to_str().unwrap(), &agent.env.project);
-    command.env_remove("TANMI_NOW").env("ANTHROPIC_API_KEY", "none").env("IS_SANDBOX", "1");
-    command.env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{}", agent.model.port));
-    command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").env("DISABLE_AUTOUPDATER", "1");
-    command.args([
-        "-p",
-        "--dangerously-skip-permissions",
-        "--verbose",
-        "--session-id",
-        agent.session.as_ref().unwrap(),
-    ]);
-    command.args(["--input-format", "stream-json", "--output-format", "stream-json"]);
-    let piped = std::process::Stdio::piped;
-    let mut child =
-        command.stdin(piped()).stdout(piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut out = String::new();
-    for prompt in prompts {
-        let message = json!({"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": prompt}]}});
-        writeln!(stdin, "{message}").unwrap();
-        for line in lines.by_ref().map_while(Result::ok) {
-            let is_end = line.contains("\"type\":\"result\"");
-            out.push_str(&line);
-            out.push('\n');
-            if is_end {
-                break;
-            }
-        }
-    }
-    drop(stdin);
-    lines.for_each(drop);
-    assert!(child.wait().unwrap().success(), "{out}");
-    out
-}
-
 /// Declared context is injected once at the start and once after a compaction. A subagent gets the part of its type; its
 /// parent does not.
 #[test]
@@ -379,7 +343,10 @@ fn claude_code_gets_declared_context_once_and_after_compaction() {
     let workspace = agent.env.init();
     agent.env.ok(&["workspace", "update", "--add-rule", "RULE-OF-THE-WORKSPACE"]);
     agent.env.ok(&["session", "bind", "-w", &workspace, "--session", agent.session.as_ref().unwrap()]);
-    let output = conversation(&agent, &["ALPHA", "BRAVO", "/compact", "CHARLIE", "DELTA [[agent SUBTASK]]"]);
+    let mut conversation = Conversation::start(&agent, false);
+    let prompts = ["ALPHA", "BRAVO", "/compact", "CHARLIE", "DELTA [[agent SUBTASK]]"];
+    let output: String = prompts.iter().map(|prompt| conversation.say(prompt)).collect();
+    conversation.finish();
     let requests = agent.model.request_texts();
     let context = agent.context(&output, &requests);
     let last = |word: &str| {
