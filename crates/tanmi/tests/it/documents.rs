@@ -343,6 +343,7 @@ documents! {
     benchmarks_commands_run: "docs/benchmarks.md",
     contributing_commands_run: "CONTRIBUTING.md",
     team_commands_run: "docs/team.md",
+    team_zh_commands_run: "docs/team.zh-CN.md",
     guide_commands_run: "docs/guide.md",
     guide_zh_commands_run: "docs/guide.zh-CN.md",
     context_commands_run: "docs/context.md",
@@ -379,6 +380,12 @@ fn chinese_documents_have_the_commands_and_headings_of_the_english_ones() {
             lines.map(|line| line.chars().take_while(|c| *c == '#').count()).collect()
         };
         assert_eq!(levels(document), levels(english), "{}", document.name);
+        let scripts = |document: &Document| -> Vec<String> {
+            let blocks = markdown::blocks(&document.text).into_iter();
+            let scripts = blocks.filter(|block| block.kind == Kind::Fenced(String::from("bash")));
+            scripts.map(|block| block.text).collect()
+        };
+        assert_eq!(scripts(document), scripts(english), "{}", document.name);
     }
 }
 
