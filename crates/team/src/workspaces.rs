@@ -114,6 +114,10 @@ impl TeamWorkspaces {
 
     /// Writes the documents of a change into the replica. A replica that is behind catches up first.
     fn apply(&self, id: &WorkspaceId, seq: u64, docs: &[Document]) -> Result<()> {
+        if docs.is_empty() {
+            // The command changed nothing, and `seq` is that of an earlier change.
+            return self.catch_up(id, seq);
+        }
         let documents: Vec<(&str, Option<&str>)> =
             docs.iter().map(|doc| (doc.name.as_str(), doc.text.as_deref())).collect();
         let before = seq.saturating_sub(1);

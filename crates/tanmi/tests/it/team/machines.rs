@@ -202,6 +202,21 @@ fn hooks_of_joined_project_open_no_socket_while_server_is_away() {
     }
 }
 
+/// The replica must not count a command that changed nothing: it would skip the first change of the workspace.
+#[test]
+fn command_without_change_keeps_position_of_replica() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let ada = machine(&server, &team.admin, "laptop");
+    let workspace = ada.init();
+    assert!(!ada.run(&["next", "--start"]).ok, "there is nothing to start");
+    let other = machine(&server, &team.token("bob", "member"), "desktop");
+    let node = other.node("root", "execution", "Build");
+    ada.ok(&["team", "sync"]);
+    assert_eq!(documents(&replica(&ada)), documents(&replica(&other)));
+    assert!(documents(&replica(&ada)).contains_key(&format!("{workspace}/nodes/{node}/Node.md")));
+}
+
 #[test]
 fn damaged_membership_refuses_writes_and_keeps_hooks_silent() {
     let Some(team) = Team::new() else { return };
