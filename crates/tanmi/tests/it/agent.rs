@@ -10,7 +10,7 @@ use tanmi_platform::CLIENTS;
 use crate::env::TestEnv;
 
 #[path = "../../../platform/src/tests/schema.rs"]
-mod schema;
+pub mod schema;
 
 /// Runs `tanmi` with a payload on stdin, as a client does. Asserts that it succeeds and writes nothing to stderr.
 pub fn run_with_payload(env: &TestEnv, args: &[&str], payload: &[u8]) -> Output {
@@ -24,12 +24,12 @@ pub fn run_with_payload(env: &TestEnv, args: &[&str], payload: &[u8]) -> Output 
     output
 }
 
-/// Checks a response against the schema of the client that sent the payload.
-fn check_response(platform: &str, payload: &[u8], response: &str) {
-    let sender = CLIENTS.find_platform(platform).and_then(|platform| CLIENTS.read(platform, None, payload));
+/// Checks a response against the schema of the client that sent the payload. `event` is its name, for payloads without one.
+pub fn check_response(platform: &str, event: Option<&str>, payload: &[u8], response: &str) {
+    let sender = CLIENTS.find_platform(platform).and_then(|platform| CLIENTS.read(platform, event, payload));
     let sender = sender.unwrap().platform.id;
     let payload: Value = serde_json::from_slice(payload).unwrap();
-    let name = payload["hook_event_name"].as_str().unwrap();
+    let name = payload["hook_event_name"].as_str().or(event).unwrap();
     // A name that belongs to the hooks of another client may have no schema.
     if schema::find(sender, name, "in").is_some() {
         schema::check_response(sender, name, response.trim_end()).unwrap();
@@ -42,7 +42,7 @@ pub fn hook(env: &TestEnv, platform: &str, payload: &[u8]) -> String {
     if output.stdout.is_empty() {
         return String::new();
     }
-    check_response(platform, payload, &String::from_utf8_lossy(&output.stdout));
+    check_response(platform, None, payload, &String::from_utf8_lossy(&output.stdout));
     // Claude Code takes plain text only for a compaction.
     let Ok(answer) = serde_json::from_slice::<Value>(&output.stdout) else {
         assert!(String::from_utf8_lossy(payload).contains("PreCompact"), "not JSON");

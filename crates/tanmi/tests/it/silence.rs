@@ -41,25 +41,32 @@ fn set(payload: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// Returns the recorded payloads of a client that are events.
-fn recorded(platform: &'static Platform, project: &Path) -> Vec<Recorded> {
+/// Returns the names of the files and the recorded payloads of a client, changed so that they come from one session in a
+/// project.
+pub fn recorded_payloads(platform: &Platform, session: &str, project: &Path) -> Vec<(String, Value)> {
     let dir = format!("{}/../platform/fixtures/{}", env!("CARGO_MANIFEST_DIR"), platform.id);
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
         let mut payload: Value = serde_json::from_slice(&std::fs::read(entry.path()).unwrap()).unwrap();
         for key in ["session_id", "sessionId", "conversation_id"] {
-            set(&mut payload, key, json!("s"));
+            set(&mut payload, key, json!(session));
         }
         set(&mut payload, "cwd", json!(project));
         set(&mut payload, "workspace_roots", json!([project]));
-        let bytes = payload.to_string();
-        if let Some(event) = CLIENTS.read(platform, name.split('.').next(), bytes.as_bytes()) {
-            found.push(Recorded { name, payload, event });
-        }
+        found.push((name, payload));
     }
-    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found.sort_by(|a, b| a.0.cmp(&b.0));
     found
+}
+
+/// Returns the recorded payloads of a client that are events.
+fn recorded(platform: &'static Platform, project: &Path) -> Vec<Recorded> {
+    let to_event = |(name, payload): (String, Value)| {
+        let event = CLIENTS.read(platform, name.split('.').next(), payload.to_string().as_bytes())?;
+        Some(Recorded { name, payload, event })
+    };
+    recorded_payloads(platform, "s", project).into_iter().filter_map(to_event).collect()
 }
 
 /// Returns the output at every recorded stop, compaction and session end of a client, after enough prompts and time for a

@@ -10,6 +10,7 @@ use crate::serve::{Response, Server};
 
 mod admin;
 mod errors;
+mod hooks;
 mod interfaces;
 mod live;
 pub mod machines;
