@@ -17,12 +17,13 @@ use tanmi_cluster::{Cluster, Durability};
 use crate::bench;
 use crate::histories::proxy::Proxy;
 use crate::rng::Rng;
+use crate::team::check::{self, Kind, Write};
+use crate::team::machine::Machine;
 use crate::team::{self, Program};
 
-mod check;
 mod machine;
 
-use machine::{Kind, Machine, Write};
+use machine::FaultyMachine;
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -59,12 +60,7 @@ pub fn run(options: &Options) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let violations = run_machines(options, &cluster, &Program::new(&tanmi), &tanmi);
-    for line in violations.iter().take(20) {
-        println!("VIOLATION: {}", tanmi_base::text::fit(line, 4000));
-    }
-    println!("{} violations", violations.len());
-    if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    team::print_violations(&run_machines(options, &cluster, &Program::new(&tanmi), &tanmi))
 }
 
 /// Runs the test and returns its violations.
@@ -77,17 +73,19 @@ fn run_machines(
     let database = cluster.address();
     program.set_up(&database);
     let mut server = program.serve(&database, 0).expect("start a server");
-    let machines: Vec<Machine> = (0..options.machines)
+    let machines: Vec<FaultyMachine> = (0..options.machines)
         .map(|number| {
             let person = format!("person{number}");
             let token = program.create_token(&database, &person);
             let proxy = Proxy::start(server.port, options.seed * 31 + number as u64 + 1);
-            Machine::new(tanmi, number, &person, &token, proxy.expect("start a proxy"))
+            let proxy = proxy.expect("start a proxy");
+            let machine = Machine::new(tanmi, number, &person, &token, proxy.port);
+            FaultyMachine { machine, proxy }
         })
         .collect();
     machines.iter().for_each(|machine| machine.proxy.stop_faults());
-    let workspace = machines[0].create_workspace();
-    machines.iter().for_each(|machine| machine.sync().expect("the first synchronisation"));
+    let workspace = machines[0].machine.create_workspace();
+    machines.iter().for_each(|machine| machine.machine.sync().expect("the first synchronisation"));
     machines.iter().for_each(|machine| machine.proxy.start_faults());
     let (is_over, counts) = (AtomicBool::new(false), Counts::default());
     let mut writes: Vec<Write> = Vec::new();
@@ -125,10 +123,11 @@ fn run_machines(
     });
     summarize(&machines, &writes, &counts);
     machines.iter().for_each(|machine| machine.proxy.stop_faults());
+    let machines: Vec<&Machine> = machines.iter().map(|machine| &machine.machine).collect();
     check::check(cluster, &machines, &writes)
 }
 
-fn summarize(machines: &[Machine], writes: &[Write], counts: &Counts) {
+fn summarize(machines: &[FaultyMachine], writes: &[Write], counts: &Counts) {
     let acknowledged = |kind: Kind| {
         let is_counted = |write: &&Write| write.is_acknowledged && write.kind == kind;
         writes.iter().filter(is_counted).count()

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+#[cfg(unix)]
+mod agents;
 mod bench;
 mod dist;
 #[cfg(unix)]
@@ -11,6 +13,7 @@ mod histories;
 mod instructions;
 #[cfg(unix)]
 mod machines;
+mod mcp;
 mod plugin;
 mod recall;
 mod reference;
@@ -46,6 +49,9 @@ enum Task {
     /// Run machines of a team through faults, then check that their replicas equal the server and no write is lost
     #[cfg(unix)]
     TeamMachines(machines::Options),
+    /// Run many agents of a team at once, then print the times of their tool calls and check that no write is lost
+    #[cfg(unix)]
+    TeamAgents(agents::Options),
     /// Measure the recall of the memory ranking on labelled data sets
     Recall(recall::Options),
     /// Run a command and print its peak resident memory in kilobytes (used by bench)
@@ -68,6 +74,8 @@ fn main() -> ExitCode {
         Task::Histories(options) => return histories::run(&options),
         #[cfg(unix)]
         Task::TeamMachines(options) => return machines::run(&options),
+        #[cfg(unix)]
+        Task::TeamAgents(options) => return agents::run(&options),
         Task::Recall(options) => recall::run(&options),
         Task::Peak { command } => bench::measure::print_peak(&command),
     }

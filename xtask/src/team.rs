@@ -2,12 +2,14 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 
 use serde_json::Value;
 use tanmi_cluster::{Cluster, Durability};
 
+pub mod check;
 pub mod http;
+pub mod machine;
 
 /// The name of the project.
 pub const PROJECT: &str = "shop";
@@ -107,4 +109,13 @@ pub fn start_cluster(durability: Durability) -> Result<Cluster, String> {
         Ok(None) => Err(String::from("PostgreSQL is not installed; run scripts/install-postgres")),
         Err(error) => Err(format!("cannot start PostgreSQL: {error}")),
     }
+}
+
+/// Prints what is wrong after a run and returns its exit code.
+pub fn print_violations(violations: &[String]) -> ExitCode {
+    for line in violations.iter().take(20) {
+        println!("VIOLATION: {}", tanmi_base::text::fit(line, 4000));
+    }
+    println!("{} violations", violations.len());
+    if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

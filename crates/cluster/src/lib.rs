@@ -100,6 +100,13 @@ impl Cluster {
         self.server.wait().map(|_| ())
     }
 
+    /// Returns the ids of all processes of the server.
+    pub fn processes(&self) -> io::Result<Vec<u32>> {
+        let server = Pid::from_raw(self.server.id() as i32);
+        let all = std::iter::once(server).chain(children_of(server)?);
+        Ok(all.map(|pid| pid.as_raw() as u32).collect())
+    }
+
     /// Stops all processes of the server, as if its machine stood still: connections stay open, and no answer comes.
     pub fn freeze(&mut self) -> io::Result<()> {
         let server = Pid::from_raw(self.server.id() as i32);

@@ -1,68 +1,17 @@
 //! Measures the MCP server: cold start until the list of tools, calls on one connection, peak memory.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Options;
-use super::measure::{medians, process, ratio, run as run_once};
+use super::measure::{medians, process, process_mb, ratio, run as run_once};
 use super::others;
 use super::report::Report;
 use super::workspace::{GrowingWorkspace, Shape};
-
-struct Client {
-    child: Child,
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
-    id: u64,
-}
-
-impl Client {
-    fn start(tanmi: &Path, project: &Path, home: &Path) -> Client {
-        let mut command = process(tanmi, &["mcp"], project, home);
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("start the server");
-        let stdin = child.stdin.take().expect("a pipe");
-        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut client = Client { child, stdin, stdout, id: 0 };
-        let params = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"},
-        });
-        client.request("initialize", params);
-        writeln!(client.stdin, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#)
-            .expect("send a notification");
-        client
-    }
-
-    fn request(&mut self, method: &str, params: Value) -> Value {
-        self.id += 1;
-        let message = json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params});
-        writeln!(self.stdin, "{message}").expect("send a request");
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).expect("read the response");
-        serde_json::from_str(&line).expect("the response is JSON")
-    }
-
-    fn call(&mut self, tool: &str, arguments: Value) {
-        let response = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
-        assert_eq!(response["result"]["isError"], false, "{response}");
-    }
-
-    /// Returns the peak resident memory of the server so far, in kilobytes.
-    fn peak_kb(&self) -> f64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
-        line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0.0)
-    }
-
-    fn stop(mut self) {
-        drop(self.stdin);
-        self.child.wait().expect("the server exits");
-    }
-}
+use crate::mcp::Client;
 
 pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report) {
     let home = scratch.join("home");
@@ -74,7 +23,7 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
         }
         let mut baseline = process(Path::new("/bin/true"), &[], &project, &home);
         let mut cold_start = || {
-            let mut client = Client::start(tanmi, &project, &home);
+            let mut client = Client::start(&mut process(tanmi, &["mcp"], &project, &home));
             client.request("tools/list", json!({}));
             // Included in the time, because the exit must not overlap with the next start.
             client.stop();
@@ -86,7 +35,7 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
             others::compare(&name, cold_start, &project, &home, options.runs, report);
         }
 
-        let mut client = Client::start(tanmi, &project, &home);
+        let mut client = Client::start(&mut process(tanmi, &["mcp"], &project, &home));
         let hash = growing.rules_hash();
         let create = json!({
             "parentId": "root", "type": "execution", "title": "t", "requirement": "r", "rulesHash": hash,
@@ -100,13 +49,18 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
             let calls = options.runs.max(200);
             let start = Instant::now();
             for _ in 0..calls {
-                client.call(tool, arguments.clone());
+                client.call(tool, arguments.clone()).expect("the call succeeds");
             }
             let rate = calls as f64 / start.elapsed().as_secs_f64();
             report.add(format!("mcp {size}: {tool}, one after the other"), rate, "per second", None);
         }
         measure_plan(&mut client, &growing, scratch, options, report, size);
-        report.add(format!("mcp {size}: peak memory"), client.peak_kb() / 1024.0, "MB", Some(40.0));
+        report.add(
+            format!("mcp {size}: peak memory"),
+            process_mb(client.id(), "status", "VmHWM:"),
+            "MB",
+            Some(40.0),
+        );
         client.stop();
     }
 }
@@ -136,7 +90,9 @@ fn measure_plan(
         log.sync_data().expect("sync the file");
     };
     // Every run adds 200 nodes, so there are fewer of them.
-    let mut plan = || client.call("node_plan", arguments.clone());
+    let mut plan = || {
+        client.call("node_plan", arguments.clone()).expect("the call succeeds");
+    };
     let bare = tempfile::tempdir_in(scratch).expect("create a folder for folders");
     let mut rounds = 0;
     let mut create_bare = || {

@@ -17,9 +17,15 @@ pub fn medians(runs: usize, jobs: &mut [&mut dyn FnMut()]) -> Vec<Duration> {
     times.into_iter().map(median).collect()
 }
 
-pub fn median(mut times: Vec<Duration>) -> Duration {
+pub fn median(times: Vec<Duration>) -> Duration {
+    percentile(times, 50)
+}
+
+/// Returns the time that this percentage of the times is below.
+pub fn percentile(mut times: Vec<Duration>, percent: usize) -> Duration {
     times.sort();
-    times.get(times.len() / 2).copied().unwrap_or_default()
+    let at = (times.len() * percent / 100).min(times.len().saturating_sub(1));
+    times.get(at).copied().unwrap_or_default()
 }
 
 pub fn ratio(time: Duration, baseline: Duration) -> f64 {
@@ -59,6 +65,13 @@ pub fn peak_kb(program: &Path, args: &[&str], dir: &Path, home: &Path) -> u64 {
         process(&helper, &helper_args, dir, home).stdout(Stdio::piped()).output().expect("run the helper");
     assert!(output.status.success(), "{program} {args:?} failed");
     String::from_utf8_lossy(&output.stdout).trim().parse().expect("the helper prints a number")
+}
+
+/// Returns a number of megabytes that the system tells about a process: the value of a key in a file below `/proc`.
+pub fn process_mb(pid: u32, file: &str, key: &str) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or("0 kB");
+    line.split_whitespace().next().and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }
 
 /// Runs a command and prints its peak resident memory in kilobytes.

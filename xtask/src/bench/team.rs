@@ -16,7 +16,7 @@ use tanmi_workspace::model::{NodeId, NodeType};
 use tanmi_workspace::state::Action;
 
 use super::Options;
-use super::measure::{median, medians, ratio};
+use super::measure::{medians, percentile, process_mb, ratio};
 use super::report::Report;
 use crate::histories::commands;
 use crate::rng::Rng;
@@ -235,12 +235,11 @@ impl Bench {
             let latency = |(seq, answered): &(u64, Instant)| {
                 arrivals.get(seq).map(|arrived| arrived.saturating_duration_since(*answered))
             };
-            let mut times: Vec<Duration> = answers.iter().filter_map(latency).collect();
+            let times: Vec<Duration> = answers.iter().filter_map(latency).collect();
             assert_eq!(times.len(), answers.len(), "a reader of {name} missed a change");
-            times.sort();
-            let p99 = times[(times.len() * 99 / 100).min(times.len() - 1)];
-            for (percentile, time) in [("p50", median(times)), ("p99", p99)] {
-                let row = format!("team: change at a reader of {name}, {percentile}");
+            for percent in [50, 99] {
+                let row = format!("team: change at a reader of {name}, p{percent}");
+                let time = percentile(times.clone(), percent);
                 report.add(row, time.as_secs_f64() * 1000.0, "ms", None);
             }
         }
@@ -278,7 +277,12 @@ impl Bench {
     /// Measures the memory of a server that many readers wait at.
     fn measure_memory(&self, report: &mut Report) {
         let server = &self.servers[1];
-        report.add("team: memory of a server, no readers", resident_mb(server), "MB", None);
+        report.add(
+            "team: memory of a server, no readers",
+            process_mb(server.id(), "status", "VmRSS:"),
+            "MB",
+            None,
+        );
         let workspace = self.create_workspace();
         let path = feed_path(&self.known_streams(&workspace), &workspace, 0);
         let open = |_| {
@@ -288,7 +292,12 @@ impl Bench {
         };
         let mut readers: Vec<Connection> = (0..READERS).map(open).collect();
         thread::sleep(Duration::from_secs(5));
-        report.add(format!("team: memory of a server, {READERS} readers"), resident_mb(server), "MB", None);
+        report.add(
+            format!("team: memory of a server, {READERS} readers"),
+            process_mb(server.id(), "status", "VmRSS:"),
+            "MB",
+            None,
+        );
         // Each of them still waits and gets the next change.
         self.create_node(&mut self.connect(0), &workspace);
         let answered = readers.iter_mut().filter_map(|reader| reader.receive().ok()).count();
@@ -299,11 +308,4 @@ impl Bench {
 /// Returns the path of a long poll for the changes of a workspace after a position.
 fn feed_path(known: &str, workspace: &str, position: u64) -> String {
     format!("feed?have={known}{workspace}:{position}&wait=25")
-}
-
-/// Returns the resident memory of a server.
-fn resident_mb(server: &Server) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
-    line.split_whitespace().next().and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }

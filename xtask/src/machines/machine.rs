@@ -1,6 +1,5 @@
-//! One machine: a home, a checkout, an MCP process that follows, and random commands.
+//! One machine with faults: a proxy, an MCP process that follows, and random commands.
 
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,89 +7,28 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Counts;
 use crate::histories::proxy::Proxy;
 use crate::rng::Rng;
-use crate::team::PROJECT;
+use crate::team::check::{Kind, Write};
+use crate::team::machine::Machine;
 
 /// How long a command may run before it counts as stuck: longer than the deadline of its request.
 const STUCK: Duration = Duration::from_secs(40);
 
-/// What a write made, by a text that no other write has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Node,
-    Log,
-    Fact,
-}
-
-pub struct Write {
-    pub kind: Kind,
-    pub text: String,
-    pub is_acknowledged: bool,
-}
-
-pub struct Machine {
-    tanmi: PathBuf,
-    home: tempfile::TempDir,
-    number: usize,
+/// A machine behind a proxy of its own.
+pub struct FaultyMachine {
+    pub machine: Machine,
     pub proxy: Proxy,
 }
 
-impl Machine {
-    pub fn new(tanmi: &Path, number: usize, person: &str, token: &str, proxy: Proxy) -> Machine {
-        let home = tempfile::tempdir().expect("create a temporary folder");
-        let tanmi = tanmi.canonicalize().expect("path of the program");
-        let machine = Machine { tanmi, home, number, proxy };
-        let (checkout, store) = (machine.checkout(), machine.store());
-        for folder in [&checkout, &store] {
-            std::fs::create_dir_all(folder).expect("create a folder");
-        }
-        let member = json!({
-            "server": format!("http://127.0.0.1:{}", machine.proxy.port), "project": PROJECT, "person": person,
-            "machine": format!("machine{number}"), "token": token, "folders": [checkout], "joinedAt": 1,
-        });
-        let text = json!({"version": 1, "projects": [member]}).to_string();
-        tanmi_base::fs::write_private(&store.join("team.json"), text.as_bytes()).expect("join");
-        machine
-    }
-
-    fn root(&self) -> PathBuf {
-        self.home.path().canonicalize().expect("path of the home")
-    }
-
-    fn checkout(&self) -> PathBuf {
-        self.root().join("checkout")
-    }
-
-    pub fn store(&self) -> PathBuf {
-        self.root().join(".tanmi-workspace")
-    }
-
-    /// Returns the folder of the replica.
-    pub fn replica(&self) -> PathBuf {
-        let folders = std::fs::read_dir(self.store().join("team")).expect("the replica exists").flatten();
-        folders.map(|entry| entry.path()).find(|path| path.is_dir()).expect("the replica exists")
-    }
-
-    pub fn name(&self) -> String {
-        format!("machine{}", self.number)
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(&self.tanmi);
-        command.args(args).current_dir(self.checkout()).env_clear();
-        command.env("HOME", self.root()).env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-
+impl FaultyMachine {
     /// Returns a command whose clock is wrong: the first machine is right, the next ones are an hour ahead or behind.
     fn skewed(&self, args: &[&str]) -> Command {
-        let hours = [0, 1, -1][self.number % 3];
-        let mut command = self.command(args);
+        let hours = [0, 1, -1][self.machine.number % 3];
+        let mut command = self.machine.command(args);
         if hours != 0 {
             let now = tanmi_base::clock::now() + hours * 3_600_000;
             command.env("TANMI_NOW", now.to_string());
@@ -98,48 +36,30 @@ impl Machine {
         command
     }
 
-    pub fn create_workspace(&self) -> String {
-        let args = ["workspace", "init", "--name", "Shop", "--goal", "Sell", "--json"];
-        let output = self.command(&args).output().expect("run the program");
-        let made: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let id = made["workspaceId"].as_str();
-        id.unwrap_or_else(|| panic!("no workspace: {}", String::from_utf8_lossy(&output.stderr))).to_owned()
-    }
-
-    /// Brings the replica to the state of the server.
-    pub fn sync(&self) -> Result<(), String> {
-        let output = self.command(&["team", "sync"]).output().map_err(|error| error.to_string())?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(format!("{}: {}", self.name(), String::from_utf8_lossy(&output.stderr))),
-        }
-    }
-
     /// Runs random writes until the time is over. Returns them.
     pub fn work(&self, workspace: &str, seed: u64, is_over: &AtomicBool, counts: &Counts) -> Vec<Write> {
-        let mut rng = Rng(seed * 104_729 + self.number as u64 * 977 + 3);
+        let mut rng = Rng(seed * 104_729 + self.machine.number as u64 * 977 + 3);
         let mut writes = Vec::new();
         let mut nodes: Vec<String> = Vec::new();
         for number in 0.. {
             if is_over.load(Ordering::Acquire) {
                 break;
             }
-            let text = format!("{}-write-{number}.", self.name());
+            let text = format!("{}-write-{number}.", self.machine.name());
             let (kind, args) = match rng.below(8) {
-                0..3 => (Kind::Node, vec!["node", "create", "--type", "execution", "--title", &text]),
-                3 | 4 => (Kind::Log, vec!["log", "--node", "workspace", &text]),
+                0..3 => {
+                    let args = ["node", "create", "--type", "execution", "--title", &text];
+                    let more = ["--parent", "root", "--requirement", "r", "--workspace", workspace];
+                    (Kind::Node, [args, more].concat())
+                }
+                3 | 4 => (Kind::Log, vec!["log", "--node", "workspace", &text, "--workspace", workspace]),
                 5 | 6 => (Kind::Fact, vec!["memory", "save-fact", &text]),
                 _ => {
                     self.claim(workspace, &nodes, &mut rng);
                     continue;
                 }
             };
-            let more = match kind {
-                Kind::Node => vec!["--parent", "root", "--requirement", "r", "--workspace", workspace],
-                Kind::Log => vec!["--workspace", workspace],
-                Kind::Fact => vec![],
-            };
-            let child = self.skewed(&[args, more, vec!["--json"]].concat()).spawn().expect("run the program");
+            let child = self.skewed(&[args, vec!["--json"]].concat()).spawn().expect("run the program");
             let output = match rng.below(6) {
                 0 => self.kill_soon(child, &mut rng, counts),
                 1 => self.let_sleep(child, &mut rng, counts),
@@ -159,7 +79,7 @@ impl Machine {
     /// Starts or completes a node of this machine. The server decides; a refusal is as right as a success.
     fn claim(&self, workspace: &str, nodes: &[String], rng: &mut Rng) {
         let Some(node) = rng.pick(nodes) else { return };
-        let session = format!("{}-session", self.name());
+        let session = format!("{}-session", self.machine.name());
         let action = if rng.below(2) == 0 { "start" } else { "complete" };
         let args = [
             "node",
@@ -198,8 +118,9 @@ impl Machine {
 
     /// Runs an MCP process that follows the project, and troubles it and the network until the time is over.
     pub fn trouble(&self, seed: u64, is_over: &AtomicBool, counts: &Counts) -> Vec<Write> {
-        let mut rng = Rng(seed * 15_485_863 + self.number as u64 * 31 + 7);
-        let follow = || self.command(&["mcp"]).stdin(Stdio::piped()).spawn().expect("run the program");
+        let mut rng = Rng(seed * 15_485_863 + self.machine.number as u64 * 31 + 7);
+        let follow =
+            || self.machine.command(&["mcp"]).stdin(Stdio::piped()).spawn().expect("run the program");
         let mut follower = follow();
         while !is_over.load(Ordering::Acquire) {
             thread::sleep(Duration::from_millis(300 + rng.below(1200)));

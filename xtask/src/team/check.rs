@@ -1,19 +1,34 @@
 //! Compares the replicas and the writes with the tables of the database, which are read by SQL.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tanmi_cluster::Cluster;
 
-use super::machine::{Kind, Machine, Write};
+use super::machine::Machine;
 use crate::histories::tables::read_rows;
 
 /// How often a machine may try to synchronise after everything was healed.
 const ATTEMPTS: usize = 5;
 
+/// What a write made, by a text that no other write has: one word of letters, digits, `-` and `.`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Node,
+    Log,
+    Conclusion,
+    Fact,
+}
+
+pub struct Write {
+    pub kind: Kind,
+    pub text: String,
+    pub is_acknowledged: bool,
+}
+
 /// Synchronises every machine and returns the violations.
-pub fn check(cluster: &Cluster, machines: &[Machine], writes: &[Write]) -> Vec<String> {
+pub fn check(cluster: &Cluster, machines: &[&Machine], writes: &[Write]) -> Vec<String> {
     let mut violations = Vec::new();
     // The first round delivers what waits, and the second one fetches what the others delivered.
     for _ in 0..2 {
@@ -30,10 +45,9 @@ pub fn check(cluster: &Cluster, machines: &[Machine], writes: &[Write]) -> Vec<S
         check_outbox(machine, &mut violations);
     }
     let lines = read_rows::<Value>(cluster, "SELECT line FROM memory ORDER BY project, id");
-    let lines: Vec<&str> = lines.iter().filter_map(|row| row["line"].as_str()).collect();
-    for write in writes {
-        check_write(write, &documents, &lines, &mut violations);
-    }
+    let lines = lines.iter().filter_map(|row| row["line"].as_str());
+    let found = FoundWords::new(documents.values().map(String::as_str), lines);
+    violations.extend(writes.iter().filter_map(|write| check_write(write, &found)));
     violations
 }
 
@@ -64,12 +78,27 @@ fn check_replica(machine: &Machine, documents: &BTreeMap<PathBuf, String>, viola
     for (path, text) in documents {
         match found.remove(path) {
             Some(copy) if copy == text.as_bytes() => {}
-            Some(_) => violations.push(format!("{}: {} differs", machine.name(), path.display())),
+            Some(copy) => {
+                let difference = first_difference(text, &String::from_utf8_lossy(&copy));
+                violations.push(format!("{}: {} differs: {difference}", machine.name(), path.display()));
+            }
             None => violations.push(format!("{}: {} is missing", machine.name(), path.display())),
         }
     }
     for path in found.keys() {
         violations.push(format!("{}: {} is not on the server", machine.name(), path.display()));
+    }
+}
+
+/// Returns the first line that differs, of the server and of the replica.
+fn first_difference(server: &str, replica: &str) -> String {
+    let (mut one, mut other) = (server.lines(), replica.lines());
+    loop {
+        match (one.next(), other.next()) {
+            (None, None) => return String::from("line ends"),
+            (server, replica) if server != replica => return format!("{server:?}, not {replica:?}"),
+            _ => {}
+        }
     }
 }
 
@@ -111,26 +140,68 @@ fn count_entries(folder: &Path, waiting: &mut usize, refused: &mut usize) {
     }
 }
 
-fn check_write(
-    write: &Write,
-    documents: &BTreeMap<PathBuf, String>,
-    lines: &[&str],
-    violations: &mut Vec<String>,
-) {
-    let count = |text: &str| text.matches(&write.text).count();
-    let found: usize = match write.kind {
-        Kind::Node => {
-            documents.values().filter(|text| text.contains(&format!("title: {}\n", write.text))).count()
+/// How often each word is in the database.
+#[derive(Default)]
+struct FoundWords<'a> {
+    /// Titles of nodes, as a whole.
+    titles: HashMap<&'a str, usize>,
+    /// Words in the other lines of documents.
+    texts: HashMap<&'a str, usize>,
+    /// Words in facts and summaries.
+    facts: HashMap<&'a str, usize>,
+}
+
+impl<'a> FoundWords<'a> {
+    fn new(documents: impl Iterator<Item = &'a str>, facts: impl Iterator<Item = &'a str>) -> FoundWords<'a> {
+        let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.';
+        let mut found = FoundWords::default();
+        for line in documents.flat_map(str::lines) {
+            match line.strip_prefix("title: ") {
+                Some(title) => *found.titles.entry(title).or_default() += 1,
+                None => line.split(is_end).for_each(|word| *found.texts.entry(word).or_default() += 1),
+            }
         }
-        Kind::Log => documents
-            .iter()
-            .filter(|(path, _)| path.ends_with("Workspace.md"))
-            .map(|(_, text)| count(text))
-            .sum(),
-        Kind::Fact => lines.iter().filter(|line| line.contains(&write.text)).count(),
-    };
-    if found > 1 || (write.is_acknowledged && found == 0) {
-        let told = if write.is_acknowledged { "acknowledged" } else { "not acknowledged" };
-        violations.push(format!("{:?} {} was {told} and is there {found} times", write.kind, write.text));
+        for word in facts.flat_map(|fact| fact.split(is_end)) {
+            *found.facts.entry(word).or_default() += 1;
+        }
+        found
+    }
+
+    fn count(&self, write: &Write) -> usize {
+        let words = match write.kind {
+            Kind::Node => &self.titles,
+            Kind::Log | Kind::Conclusion => &self.texts,
+            Kind::Fact => &self.facts,
+        };
+        words.get(write.text.as_str()).copied().unwrap_or_default()
+    }
+}
+
+/// Returns what is wrong with a write: an acknowledged one is there once, and every other one at most once.
+fn check_write(write: &Write, found: &FoundWords) -> Option<String> {
+    let count = found.count(write);
+    let is_wrong = count > 1 || (write.is_acknowledged && count == 0);
+    let told = if write.is_acknowledged { "acknowledged" } else { "not acknowledged" };
+    is_wrong.then(|| format!("{:?} {} was {told} and is there {count} times", write.kind, write.text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_write_lost_or_doubled_is_violation() {
+        let document =
+            "---\ntitle: a-1.\n---\n\n## Conclusion\n\na-2.\n\n## Log\n\n- [x] [AI] a-3.\n- [x] [AI] a-3.\n";
+        let found = FoundWords::new([document].into_iter(), [r#"{"content":"a-4."}"#].into_iter());
+        let check = |kind, text: &str, is_acknowledged| {
+            check_write(&Write { kind, text: text.to_owned(), is_acknowledged }, &found).is_none()
+        };
+        for (kind, text) in [(Kind::Node, "a-1."), (Kind::Conclusion, "a-2."), (Kind::Fact, "a-4.")] {
+            assert!(check(kind, text, true) && check(kind, text, false), "{text}");
+        }
+        assert!(!check(Kind::Log, "a-3.", true) && !check(Kind::Log, "a-3.", false), "there twice");
+        assert!(!check(Kind::Log, "a-30.", true) && check(Kind::Log, "a-30.", false), "not there");
+        assert!(!check(Kind::Node, "a-2.", true) && !check(Kind::Fact, "a-1.", true), "another kind");
     }
 }
