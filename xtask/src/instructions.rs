@@ -2,12 +2,14 @@
 //!
 //! Unlike a time, the count is nearly the same on every machine, so CI can enforce a limit.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use serde_json::{Value, json};
 use tanmi_base::fs;
 
+#[cfg(unix)]
+use crate::bench::hook::JOINED;
 use crate::bench::hook::{HookFixture, VARIANTS};
 use crate::bench::{build, measure};
 
@@ -16,6 +18,9 @@ pub struct Options {
     /// Save the current counts to xtask/instructions.json instead of comparing with it
     #[arg(long)]
     update: bool,
+    /// Count this program instead of building one
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
 }
 
 /// The accepted counts. The file is in the repository, so that a commit that changes them shows it.
@@ -24,7 +29,7 @@ const COUNTS_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/instructions.jso
 const ALLOWED_GROWTH: f64 = 5.0;
 
 pub fn run(options: &Options) -> ExitCode {
-    let tanmi = build();
+    let tanmi = options.program.clone().unwrap_or_else(build);
     let scratch = tempfile::Builder::new()
         .prefix("tanmi-count-")
         .rand_bytes(8)
@@ -32,7 +37,12 @@ pub fn run(options: &Options) -> ExitCode {
         .expect("create a temporary folder");
     let fixture = HookFixture::new(&tanmi, scratch.path(), 10, 1);
     let mut counts = serde_json::Map::new();
-    for variant in VARIANTS {
+    let hooks = VARIANTS.iter().map(|variant| (&fixture, variant));
+    #[cfg(unix)]
+    let joined = HookFixture::joined(&tanmi, scratch.path());
+    #[cfg(unix)]
+    let hooks = hooks.chain(JOINED.iter().map(|variant| (&joined, variant)));
+    for (fixture, variant) in hooks {
         // The first run of a session writes more than the later ones, so it is not counted.
         measure::run(&mut fixture.hook(variant));
         counts.insert(variant.name.to_owned(), json!(count(&fixture.hook(variant))));

@@ -1,5 +1,5 @@
 //! Measures the hook lane: unbound, bound without output, with and without a focus, with a reminder, with custom rules and at
-//! session start, in workspaces and homes of several sizes.
+//! session start, in workspaces and homes of several sizes, and in a joined project.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,13 @@ pub const VARIANTS: &[Variant] = &[
 /// Measured here only; its instructions are not counted.
 const NO_FOCUS: Variant = variant("prompt, bound, no focus", "s0", Some(2.2));
 
+/// In a project that joined a team.
+#[cfg(unix)]
+pub const JOINED: &[Variant] = &[
+    variant("prompt, bound, silent, joined", "bound", Some(2.0)),
+    Variant { event: "SessionStart", ..variant("start, bound, joined", "bound", None) },
+];
+
 fn all_variants() -> impl Iterator<Item = &'static Variant> {
     VARIANTS.iter().chain([&NO_FOCUS])
 }
@@ -59,40 +66,72 @@ const NOW: &str = "1765432100000";
 impl HookFixture {
     pub fn new(tanmi: &Path, scratch: &Path, nodes: usize, bindings: usize) -> HookFixture {
         let dir = |name: &str| scratch.join(format!("{name}-{nodes}-{bindings}"));
+        let fixture = HookFixture::in_folders(tanmi, &dir("hook"), &dir("home"), &dir("home-rules"));
+        let (workspace, node) = create_nodes(&fixture.project, nodes);
+        for n in 0..bindings {
+            fixture.run(&["session", "bind", "--session", &format!("s{n}"), "--workspace", &workspace]);
+        }
+        fixture.bind("bound", &workspace, &node);
+        fixture.bind("stuck", &workspace, "root");
+        fixture.run(&["problem", "--workspace", &workspace, "--node", "root", "stuck"]);
+        fixture
+    }
+
+    /// Returns a project that joined a team and has ten nodes in its replica. There is no server: hooks do not ask it.
+    #[cfg(unix)]
+    pub fn joined(tanmi: &Path, scratch: &Path) -> HookFixture {
+        let dir = |name: &str| scratch.join(format!("{name}-joined"));
+        let fixture = HookFixture::in_folders(tanmi, &dir("hook"), &dir("home"), &dir("home-rules"));
+        let store = fixture.home.join(".tanmi-workspace");
+        let member = crate::team::machine::join(&store, &fixture.project, 9, "ada", "laptop", "token");
+        let (workspace, node) = create_nodes(&member.replica(&store), 10);
+        fixture.bind("bound", &workspace, &node);
+        fixture
+    }
+
+    /// Returns the checkout of a machine with a session that is bound to a node.
+    #[cfg(unix)]
+    pub fn of_machine(
+        tanmi: &Path,
+        machine: &crate::team::machine::Machine,
+        workspace: &str,
+        node: &str,
+    ) -> HookFixture {
+        let root = machine.root();
+        let fixture = HookFixture::in_folders(tanmi, &machine.checkout(), &root, &root.join("rules"));
+        fixture.bind("bound", workspace, node);
+        fixture
+    }
+
+    fn in_folders(tanmi: &Path, project: &Path, home: &Path, home_with_rules: &Path) -> HookFixture {
         let fixture = HookFixture {
             tanmi: tanmi.to_owned(),
-            project: dir("hook"),
-            home: dir("home"),
-            home_with_rules: dir("home-rules"),
-            payloads: dir("payloads"),
+            project: project.to_owned(),
+            home: home.to_owned(),
+            home_with_rules: home_with_rules.to_owned(),
+            payloads: home.join("payloads"),
         };
-        for dir in [&fixture.home, &fixture.payloads, &fixture.home_with_rules.join(".tanmi")] {
+        for dir in [project, home, &fixture.payloads, &home_with_rules.join(".tanmi")] {
             std::fs::create_dir_all(dir).expect("create a folder");
         }
-        write(&fixture.home_with_rules.join(".tanmi/rules.json"), &custom_rules());
-        let mut growing = GrowingWorkspace::new(&fixture.project, Shape::Star);
-        while growing.len() < nodes {
-            growing.create();
-        }
-        let (workspace, node) = growing.ids(nodes / 2);
-        let cli = |args: &[&str]| {
-            run_once(process(tanmi, args, &fixture.project, &fixture.home).env("TANMI_NOW", NOW))
-        };
-        for n in 0..bindings {
-            cli(&["session", "bind", "--session", &format!("s{n}"), "--workspace", &workspace]);
-        }
-        cli(&["session", "bind", "--session", "bound", "--workspace", &workspace, "--node", &node]);
-        cli(&["session", "bind", "--session", "stuck", "--workspace", &workspace, "--node", "root"]);
-        cli(&["problem", "--workspace", &workspace, "--node", "root", "stuck"]);
+        write(&home_with_rules.join(".tanmi/rules.json"), &custom_rules());
         for variant in all_variants() {
             let prompt = "please go on with what we were doing";
             let payload = json!({
-                "session_id": variant.session, "hook_event_name": variant.event, "cwd": fixture.project,
+                "session_id": variant.session, "hook_event_name": variant.event, "cwd": project,
                 "prompt": prompt, "source": "startup",
             });
             write(&fixture.payload(variant), &payload);
         }
         fixture
+    }
+
+    fn run(&self, args: &[&str]) {
+        run_once(process(&self.tanmi, args, &self.project, &self.home).env("TANMI_NOW", NOW));
+    }
+
+    fn bind(&self, session: &str, workspace: &str, node: &str) {
+        self.run(&["session", "bind", "--session", session, "--workspace", workspace, "--node", node]);
     }
 
     fn payload(&self, variant: &Variant) -> PathBuf {
@@ -111,6 +150,15 @@ impl HookFixture {
             .stdin(std::fs::File::open(payload).expect("open the payload"));
         command
     }
+}
+
+/// Creates a workspace with this many nodes. Returns its id and the id of one of them.
+fn create_nodes(project: &Path, nodes: usize) -> (String, String) {
+    let mut growing = GrowingWorkspace::new(project, Shape::Star);
+    while growing.len() < nodes {
+        growing.create();
+    }
+    growing.ids(nodes / 2)
 }
 
 /// Returns 20 rules. Every condition is compiled and evaluated, and none is true.
@@ -161,9 +209,28 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
     }
 }
 
-fn measure_variants(fixture: &HookFixture, sizes: &str, runs: usize, report: &mut Report) {
+/// Measures hooks of a joined project whose server is in a state.
+#[cfg(unix)]
+pub fn measure_joined(fixture: &HookFixture, state: &str, runs: usize, report: &mut Report) {
+    for variant in JOINED {
+        // The first run of a session is told the context.
+        run_once(&mut fixture.hook(variant));
+        let output = fixture.hook(variant).stdout(std::process::Stdio::piped()).output().expect("run a hook");
+        assert_eq!(output.stdout.is_empty(), variant.event == "UserPromptSubmit", "{}", variant.name);
+    }
+    measure_ratios(fixture, &JOINED.iter().collect::<Vec<_>>(), state, runs, report);
+}
+
+/// Measures each variant against /bin/true.
+fn measure_ratios(
+    fixture: &HookFixture,
+    variants: &[&Variant],
+    title: &str,
+    runs: usize,
+    report: &mut Report,
+) {
     let mut jobs: Vec<Box<dyn FnMut()>> = Vec::new();
-    for variant in all_variants() {
+    for &variant in variants {
         jobs.push(Box::new(move || run_once(&mut fixture.hook(variant))));
     }
     let mut baseline = process(Path::new("/bin/true"), &[], &fixture.project, &fixture.home);
@@ -172,10 +239,14 @@ fn measure_variants(fixture: &HookFixture, sizes: &str, runs: usize, report: &mu
         jobs.iter_mut().map(|job| job.as_mut() as &mut dyn FnMut()).collect();
     let times = medians(runs, &mut borrowed);
     let baseline = times[times.len() - 1];
-    for (variant, time) in all_variants().zip(&times) {
-        let name = format!("hook, {sizes}: {} / true", variant.name);
+    for (variant, time) in variants.iter().zip(&times) {
+        let name = format!("hook, {title}: {} / true", variant.name);
         report.add(name, ratio(*time, baseline), "×", variant.budget);
     }
+}
+
+fn measure_variants(fixture: &HookFixture, sizes: &str, runs: usize, report: &mut Report) {
+    measure_ratios(fixture, &all_variants().collect::<Vec<_>>(), sizes, runs, report);
     for (at, budget) in [(1, Some(8.0)), (3, None)] {
         let kb = peak_kb(fixture, &VARIANTS[at]);
         let name = format!("hook, {sizes}: peak memory, {}", VARIANTS[at].name);

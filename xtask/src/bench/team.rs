@@ -1,5 +1,5 @@
 //! Measures a team server on a PostgreSQL cluster that waits for its disk: commands over HTTP at several numbers of
-//! connections, their statements and round trips, the latency of the feed, and memory with many readers.
+//! connections, their statements and round trips, the latency of the feed, memory with many readers, and hooks of a machine.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -24,6 +24,7 @@ use crate::team::http::Connection;
 use crate::team::{self, Program, Server};
 
 mod database;
+mod hooks;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 const CONNECTIONS: [usize; 3] = [1, 16, 64];
@@ -51,6 +52,8 @@ pub fn run(tanmi: &Path, options: &Options, report: &mut Report) {
     let serve = |_| program.serve(&cluster.address(), 0).expect("start a server");
     let servers = (0..2).map(serve).collect();
     let bench = Bench { cluster, program, token, servers, requests: AtomicU64::new(0) };
+    // First, while the replica of a machine is small.
+    hooks::run(&bench, tanmi, options.runs, report);
     let append = append_time(options.runs);
     let update = database::update_time(&bench.cluster, options.runs);
     report.add("team: pgbench, update of one row / fsynced append", ratio(update, append), "×", None);
