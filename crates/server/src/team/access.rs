@@ -112,6 +112,8 @@ pub struct Request {
     /// The name of the project, if the request names it.
     project: Option<String>,
     credential: String,
+    /// The address from which it came.
+    address: Option<IpAddr>,
 }
 
 impl Request {
@@ -130,12 +132,17 @@ impl Request {
         if let Some(connection) = connection {
             connection.authorize();
         }
-        Ok(Request { caller, lang, project, credential })
+        Ok(Request { caller, lang, project, credential, address })
     }
 
     /// Returns the name of the project, or its id if the request names none.
     pub fn project(&self) -> &str {
         self.project.as_deref().unwrap_or(&self.caller.project)
+    }
+
+    /// Returns the address from which the request came.
+    pub fn address(&self) -> Option<String> {
+        self.address.map(|address| address.to_string())
     }
 
     /// Returns the token or the cookie.

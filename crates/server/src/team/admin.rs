@@ -35,7 +35,7 @@ async fn administer<T: Send + 'static>(
     request: &Request,
     work: impl Fn(&mut People<'_>) -> Result<T, AdminError> + Send + 'static,
 ) -> Result<T, Refusal> {
-    let admin = Administrator::new(&request.caller, request.credential(), None);
+    let admin = Administrator::new(&request.caller, request.credential(), request.address());
     let (pool, project) = (Arc::clone(&state.pool), request.caller.project.clone());
     block(move || Ok(pool.administer(&project, &admin, work)?)).await
 }

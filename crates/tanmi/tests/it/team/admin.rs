@@ -187,6 +187,7 @@ fn admin_over_http_administers_the_own_project_only() {
         (audit["entries"].as_array().unwrap().len(), &audit["entries"][0]["person"]),
         (1, &json!("ada"))
     );
+    assert_eq!(audit["entries"][0]["ip"], "127.0.0.1", "the address of the admin");
     let all = api_ok(&server, admin, "GET", "audit?limit=2", &Value::Null);
     let before = all["entries"][1]["id"].as_str().unwrap();
     let next = api_ok(&server, admin, "GET", &format!("audit?limit=1&before={before}"), &Value::Null);
