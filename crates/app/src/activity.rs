@@ -295,7 +295,7 @@ impl ActivityLog {
         }
         let marks = revisions.into_iter().map(|(name, revision)| (name, revision.cast_signed()));
         let place =
-            entries::Place { project: project.folder(), workspace: id, is_utc: project.team().is_some() };
+            entries::Place { project: project.folder(), workspace: id, is_utc: project.has_utc_logs() };
         for (name, mark) in marks.filter(|(name, mark)| known.get(name) != Some(mark)) {
             let (store, now) = (project.workspaces(), self.core.now());
             let read = if name == WORKSPACE {

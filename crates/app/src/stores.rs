@@ -60,6 +60,10 @@ pub trait Project: Send + Sync {
     fn person(&self) -> Option<&str> {
         None
     }
+    /// Returns whether the stamps of logs are UTC, as the server of a team writes them, and not local times.
+    fn has_utc_logs(&self) -> bool {
+        self.person().is_some()
+    }
     /// Fails if the stores of the project cannot be used: it was moved, replaced or deleted since the first call, or it
     /// belongs to another user. Every use of a store checks this too.
     fn check(&self) -> Result<()>;

@@ -140,12 +140,16 @@ pub struct WorkspaceLines {
 
 /// A workspace with its own log and problem.
 #[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct WorkspaceDetail {
     #[serde(flatten)]
     pub view: WorkspaceView,
     pub version: String,
     pub problem: Option<Problem>,
     pub log: Vec<LogEntry>,
+    /// Whether the stamps of the log are UTC, as the server of a team writes them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_utc: bool,
 }
 
 /// Serializes a path with replacement characters, because a path need not be valid Unicode and JSON must be.
@@ -274,7 +278,8 @@ impl WorkspaceService {
         let mut activity = workspace.activity.clone();
         let log = activity.log.split_off(activity.log.len().saturating_sub(crate::nodes::LOG_ENTRIES));
         let view = workspace_view(ws.project.as_ref(), workspace, progress);
-        Ok(WorkspaceDetail { version: view.version.clone(), view, problem: activity.problem, log })
+        let (version, is_utc) = (view.version.clone(), ws.project.has_utc_logs());
+        Ok(WorkspaceDetail { version, view, problem: activity.problem, log, is_utc })
     }
 
     pub fn update(&self, ws: &WorkspaceRef, change: WorkspaceChange) -> Result<WorkspaceView> {

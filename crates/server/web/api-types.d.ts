@@ -174,6 +174,8 @@ export interface WorkspaceDetail {
   version: string;
   problem: Problem | null;
   log: LogEntry[];
+  /** `true` if the stamps of the log are UTC, as in a project of a team; otherwise absent. */
+  isUtc?: boolean;
 }
 
 /** A new workspace, without its empty fields. */
@@ -305,6 +307,8 @@ export interface NodeView {
   writable: boolean;
   actions: AllowedAction[];
   logTotal: number;
+  /** `true` if the stamps of the log are UTC, as in a project of a team; otherwise absent. */
+  isUtc?: boolean;
   rendered?: RenderedTexts;
 }
 

@@ -12,17 +12,18 @@ const AUTOMATIC = new RegExp(`^[^:：]{1,20}[:：] ?(${STATUS}) → (${STATUS})|
 
 /**
  * @param {LogEntry[]} entries
+ * @param {boolean} isUtc whether the stamps are UTC, as in a project of a team
  * @param {LogMarkdown[]} [rendered]
  */
-export function logList(entries, rendered) {
-  const lines = entries.map((entry, at) => ({ entry, markdown: rendered?.[at], time: parseStamp(entry.timestamp || '') })).reverse();
+export function logList(entries, isUtc, rendered) {
+  const lines = entries.map((entry, at) => ({ entry, markdown: rendered?.[at], time: parseStamp(entry.timestamp || '', isUtc) })).reverse();
   return groupByDay(lines, (line) => line.time).map(({ day, items }) => [
     h('h4', { class: 'day' }, day),
     h('ol', { class: 'timeline' }, items.map(({ entry, markdown, time }) => {
       const isAutomatic = AUTOMATIC.test(entry.event);
       return h('li', { class: `${entry.operator}${isAutomatic ? ' automatic' : ''}` },
         h('span', { class: 'when' },
-          h('time', { title: entry.timestamp, datetime: time === null ? null : new Date(time).toISOString() }, time === null ? entry.timestamp || '–' : formatClock(time)),
+          h('time', { title: isUtc ? `${entry.timestamp} UTC` : entry.timestamp, datetime: time === null ? null : new Date(time).toISOString() }, time === null ? entry.timestamp || '–' : formatClock(time)),
           h('span', { class: 'operator' }, t(entry.operator === 'Human' ? 'byPerson' : 'byAgent')),
           time !== null && Date.now() - time < 86_400_000 ? h('span', {}, formatAgo(time)) : null),
         markdown && !isAutomatic ? renderMarkdown(markdown) : h('bdi', { class: 'plain' }, entry.event));

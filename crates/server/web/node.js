@@ -288,7 +288,7 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
     const { node, logTotal } = view;
     const earlier = logTotal - node.log.length;
     return h('section', { class: 'log' }, h('h3', {}, t('log')), view.writable ? logForm : null,
-      logList(node.log, view.rendered?.log),
+      logList(node.log, view.isUtc === true, view.rendered?.log),
       earlier > 0 ? h('p', { class: 'meta' }, t('earlier', earlier)) : null);
   }
 

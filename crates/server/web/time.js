@@ -8,14 +8,13 @@ const DAY = 24 * HOUR;
 
 const locale = () => (language() === 'zh' ? 'zh-CN' : 'en');
 
-/** Returns the time of a log entry, written as local `YYYY-MM-DD HH:mm:ss`. People can write any text there. @param {string} stamp */
-export function parseStamp(stamp) {
+/** Returns the time of a log entry, written as `YYYY-MM-DD HH:mm:ss`. People can write any text there. @param {string} stamp @param {boolean} isUtc whether it is not a local time */
+export function parseStamp(stamp, isUtc) {
   const found = stamp.match(/^(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)(?::(\d\d))?/);
   if (!found) return null;
   const [year, month, day, hour, minute, second] = found.slice(1).map(Number);
   const parts = /** @type {const} */ ([year, month - 1, day, hour, minute, second || 0]);
-  // The server of a team writes UTC.
-  return 'team' in document.documentElement.dataset ? Date.UTC(...parts) : new Date(...parts).getTime();
+  return isUtc ? Date.UTC(...parts) : new Date(...parts).getTime();
 }
 
 /** Returns how long ago a time was; after a week, or in the future, its day. @param {number} millis */

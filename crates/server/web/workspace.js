@@ -68,7 +68,7 @@ export function workspaceView(workspace, go, reloadWorkspaces) {
         view.rules.length ? h('ol', {}, view.rules.map((rule) => h('li', { class: 'text', dir: 'auto' }, rule))) : h('p', { class: 'meta' }, t('noRules'))),
       view.docs.length ? h('section', {}, h('h3', {}, t('docs')), h('ul', {}, view.docs.map((doc) =>
         h('li', { class: doc.status }, h('code', {}, doc.path), doc.description ? ` — ${doc.description}` : '')))) : null,
-      h('section', { class: 'log' }, h('h3', {}, t('log')), view.log.length ? logList(view.log) : h('p', { class: 'meta' }, t('noLog'))),
+      h('section', { class: 'log' }, h('h3', {}, t('log')), view.log.length ? logList(view.log, view.isUtc === true) : h('p', { class: 'meta' }, t('noLog'))),
       isActive ? trashBox(view) : null,
       h('p', { class: 'meta' }, `${view.workspaceId} · ${view.project} · ${t('created')} ${formatTime(view.createdAt)}`));
   }

@@ -39,6 +39,9 @@ pub struct NodeView {
     pub actions: Vec<AllowedAction>,
     /// The number of all log entries; the node contains only the latest ones.
     pub log_total: usize,
+    /// Whether the stamps of the log are UTC, as the server of a team writes them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_utc: bool,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -82,6 +85,7 @@ impl NodeService {
             dependents: detail.dependents,
             holder: holder.map(|session| self.sessions.holder_line(session, ws.project.as_ref())),
             log_total,
+            is_utc: ws.project.has_utc_logs(),
             node,
         };
         Ok(InWorkspace::read(ws, view))

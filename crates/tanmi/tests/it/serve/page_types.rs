@@ -25,6 +25,8 @@ const NOT_SENT: &[(&str, &str)] = &[
     ("Memory.queued", "only sent while a fact waits for the server of a team"),
     ("MemoryResults.asOf", "only sent if the server of a team was not reached lately"),
     ("MemoryResults.stale", "only sent if the server of a team was not reached lately"),
+    ("NodeView.isUtc", "only sent in a project of a team"),
+    ("WorkspaceDetail.isUtc", "only sent in a project of a team"),
     ("NodeHolder.machine", "only sent in a project of a team"),
     ("NodeHolder.person", "only sent in a project of a team"),
     ("Present.isLive", "only sent in a project of a team"),
