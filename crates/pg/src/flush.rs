@@ -8,6 +8,7 @@ use tanmi_workspace::store::{NodeBrief, WORKSPACE};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use crate::contributions::Deed;
 use crate::error::conflict;
 use crate::pool::PooledConnection;
 use crate::rows;
@@ -94,8 +95,9 @@ const FINISH: &str = concat!(
         UPDATE workspace SET doc = coalesce($26::text, doc), active_at = greatest(active_at, $21::bigint)
         WHERE project = $1 AND id = $2 AND cardinality($24::text[]) > 0
     ), recorded AS (
-        INSERT INTO change (project, stream, seq, at, names, docs, person, session, machine)
-        SELECT $1, $2, $3::bigint, $21::bigint, $24::text[], $25::text[], $27::text, $28::text, $29::text
+        INSERT INTO change (project, stream, seq, at, names, docs, person, session, machine, what, subject)
+        SELECT $1, $2, $3::bigint, $21::bigint, $24::text[], $25::text[], $27::text, $28::text, $29::text,
+            $33::text, $34::text
         WHERE cardinality($24::text[]) > 0
     ), stored AS (
         INSERT INTO request (project, key, digest, answer, at)
@@ -124,10 +126,11 @@ pub(crate) struct Batch<'a> {
     pub removed: Vec<&'a str>,
 }
 
-/// The change that a transaction makes: all its documents, who made it, and the request that asked for it.
+/// The change that a transaction makes: all its documents, who made it, what it counts as, and the request that asked for it.
 pub(crate) struct Change<'a> {
     pub documents: &'a [Document],
     pub author: Option<&'a Author>,
+    pub deed: Option<&'a Deed>,
     pub request: Option<StoredRequest<'a>>,
 }
 
@@ -159,7 +162,7 @@ pub(crate) fn finish(
     let docs: Vec<Option<&str>> = change.documents.iter().map(|document| document.text.as_deref()).collect();
     let workspace = change.documents.first().filter(|document| document.name == WORKSPACE);
     let doc = workspace.and_then(|document| document.text.as_deref());
-    let params: [&(dyn ToSql + Sync); 9] = [
+    let params: [&(dyn ToSql + Sync); 11] = [
         &names,
         &docs,
         &doc,
@@ -169,6 +172,8 @@ pub(crate) fn finish(
         &change.request.map(|request| request.key),
         &change.request.map(|request| request.digest),
         &change.request.map(|request| request.answer),
+        &change.deed.map(|deed| deed.what),
+        &change.deed.and_then(|deed| deed.subject.as_deref()),
     ];
     write(connection, FINISH, place, batch, &params)
 }

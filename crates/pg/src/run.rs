@@ -14,6 +14,7 @@ use tanmi_workspace::ops::{OpContext, TransitionRequest};
 use tanmi_workspace::state::Action;
 
 use crate::audit::{AuditEvent, AuditKind};
+use crate::contributions::Deed;
 use crate::flush::StoredRequest;
 use crate::people::Caller;
 use crate::pool::PooledConnection;
@@ -110,6 +111,7 @@ impl PgStore {
         let op = OpContext { now, operator: request.operator, auto_log: true, moves_focus: true };
         let applied = command::apply(tx, &claimed_by(request, &claimant, &caller.name), &op, leases);
         let outcome = applied.map_err(|error| name_holder(tx, error))?;
+        tx.set_deed(Deed::of_command(&request.command, &outcome));
         forced_claim(caller, request).map(|event| tx.record_audit(&event)).transpose()?;
         let fence = claimed_node(&outcome).map(|node| tx.fence(node)).transpose()?.flatten();
         let (seq, docs) = (tx.next_seq(), tx.documents()?);

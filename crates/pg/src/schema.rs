@@ -20,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0004_bindings.sql"),
     include_str!("../migrations/0005_administration.sql"),
     include_str!("../migrations/0006_logins.sql"),
+    include_str!("../migrations/0007_contributions.sql"),
 ];
 
 /// The version of the schema that this program creates: the number of its migrations.

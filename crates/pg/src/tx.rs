@@ -16,6 +16,7 @@ use tanmi_workspace::store::{
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use crate::contributions::Deed;
 use crate::error::conflict;
 use crate::flush::{self, Batch, Change, Place, StoredRequest};
 use crate::pool::{Pool, PooledConnection};
@@ -56,6 +57,8 @@ pub(crate) struct PgTx<'a> {
     has_sent: Cell<bool>,
     /// Who makes the change, if that is known.
     author: Option<Author>,
+    /// What the author did, if it counts.
+    deed: Option<Deed>,
     is_over: bool,
 }
 
@@ -106,6 +109,7 @@ impl<'a> PgTx<'a> {
             unsent: RefCell::default(),
             has_sent: Cell::new(false),
             author: None,
+            deed: None,
             is_over: false,
         })
     }
@@ -197,6 +201,11 @@ impl<'a> PgTx<'a> {
         workspace.map(Ok).into_iter().chain(self.put_nodes.iter().map(node)).collect()
     }
 
+    /// Records what the author did with the change.
+    pub(crate) fn set_deed(&mut self, deed: Option<Deed>) {
+        self.deed = deed;
+    }
+
     /// Returns the time of the transaction.
     pub fn now(&self) -> Millis {
         self.now
@@ -212,7 +221,8 @@ impl<'a> PgTx<'a> {
     fn finish(&mut self, request: Option<StoredRequest<'_>>) -> Result<Positions> {
         let unsent = std::mem::take(&mut *self.unsent.borrow_mut());
         let (batch, documents) = (self.batch(&unsent)?, self.documents()?);
-        let change = Change { documents: &documents, author: self.author.as_ref(), request };
+        let (author, deed) = (self.author.as_ref(), self.deed.as_ref());
+        let change = Change { documents: &documents, author, deed, request };
         let mut connection = self.connection.borrow_mut();
         let heads = flush::finish(&mut connection, &self.place(), &batch, &change)?;
         connection.batch("COMMIT")?;

@@ -54,8 +54,9 @@ const FINISH: &str = "WITH put AS (
 ), numbered AS (
     UPDATE stream SET seq = $2::bigint WHERE project = $1 AND id = 'memory' AND cardinality($10::text[]) > 0
 ), recorded AS (
-    INSERT INTO change (project, stream, seq, at, names, docs, person, session, machine)
-    SELECT $1, 'memory', $2::bigint, $9::bigint, $10::text[], $11::text[], $12::text, $13::text, $14::text
+    INSERT INTO change (project, stream, seq, at, names, docs, person, session, machine, what, subject)
+    SELECT $1, 'memory', $2::bigint, $9::bigint, $10::text[], $11::text[], $12::text, $13::text, $14::text,
+        CASE WHEN $18::text IS NOT NULL THEN 'fact' END, $18::text
     WHERE cardinality($10::text[]) > 0
 ) INSERT INTO request (project, key, digest, answer, at)
 SELECT $1, $15::text, $16::text, $17::text, $9::bigint WHERE $15::text IS NOT NULL";
@@ -287,7 +288,7 @@ impl<'a> MemoryTx<'a> {
             let (names, docs) = split(part);
             self.query(RECORD, &[&seq, &self.now, &names, &docs, &person, &session, &machine])?;
         }
-        let params: [&(dyn ToSql + Sync); 16] = [
+        let params: [&(dyn ToSql + Sync); 17] = [
             &self.next_seq(),
             &ids,
             &kinds,
@@ -304,9 +305,18 @@ impl<'a> MemoryTx<'a> {
             &request.map(|request| request.key),
             &request.map(|request| request.digest),
             &request.map(|request| request.answer),
+            &self.saved_fact(),
         ];
         self.query(FINISH, &params)?;
         Ok(())
+    }
+
+    /// Returns the fact that the transaction saves. An import of several is not the work of its author.
+    fn saved_fact(&self) -> Option<&str> {
+        let is_fact = |stored: &&Stored| stored.is_new && stored.row.letter.kind() == MemoryKind::Fact;
+        let mut facts = self.put.values().filter(is_fact);
+        let first = facts.next().filter(|_| facts.next().is_none());
+        first.map(|stored| stored.row.id.as_str())
     }
 
     /// Runs a statement. Its first parameter is the project.

@@ -1,5 +1,5 @@
-//! The administration of a project over HTTP, below `/api/v1/team`: people, roles, tokens and the audit for its admins,
-//! and for each of its people who holds which node.
+//! The administration of a project over HTTP, below `/api/v1/team`: roles, tokens and the audit for its admins, and for each
+//! of its people who they are, who holds which node, and who did what.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tanmi_base::{Millis, clock};
 use tanmi_pg::{
-    AdminError, Administrator, AuditEntry, AuditFilter, NewToken, People, PersonEntry, Presence,
-    ProjectEntry, Role, TeamFilter, TokenEntry, TokenFilter, is_valid_name,
+    AdminError, Administrator, AuditEntry, AuditFilter, Contribution, ContributionFilter, Moment, NewToken,
+    People, PersonEntry, Presence, ProjectEntry, Role, TeamFilter, TokenEntry, TokenFilter, is_valid_name,
 };
 
 use super::access::Request;
@@ -23,13 +23,16 @@ use super::{TeamState, block};
 const MAX_ENTRIES: u64 = 1000;
 const DEFAULT_ENTRIES: u64 = 100;
 /// How long a rotated token stays valid if the request does not say.
-const OVERLAP: Millis = 24 * 60 * 60 * 1000;
+const OVERLAP: Millis = DAY;
+const DAY: Millis = 24 * 60 * 60 * 1000;
+/// The time of which contributions are listed if the request does not say.
+const LATELY: Millis = 7 * DAY;
 
 type Shared = State<Arc<TeamState>>;
 type Names = Path<BTreeMap<String, String>>;
 type Query = BTreeMap<&'static str, String>;
 
-/// Runs work of an admin of the project. [`super::access`] checked the role.
+/// Runs work on the people of the project. [`super::access`] checked the role.
 async fn administer<T: Send + 'static>(
     state: &Arc<TeamState>,
     request: &Request,
@@ -262,6 +265,57 @@ pub async fn list_presence(State(state): Shared, request: Request, RawQuery(quer
         let (store, person) = (state.store(&request.caller.project), query.get("person").cloned());
         let found = block(move || Ok(store.presence(person.as_deref(), limit + 1)?)).await?;
         Ok(list("presence", found, limit, Presence::to_json))
+    };
+    let outcome = outcome.await;
+    answer(&request, outcome)
+}
+
+/// Parses a day or a time ago. `until` a day means the end of that day.
+fn moment(query: &Query, name: &'static str, default: Millis) -> Result<Moment, Refusal> {
+    let Some(text) = query.get(name) else { return Ok(Moment::Ago(default)) };
+    let day = Some(text).filter(|text| clock::is_day(text));
+    let day = day.and_then(|day| clock::parse_utc_stamp(&format!("{day} 00:00:00")));
+    let of_day = |at: Millis| Moment::At(if name == "until" { at + DAY - 1 } else { at });
+    let found = day.map(of_day).or_else(|| clock::parse_duration(text).map(Moment::Ago));
+    let rule = || {
+        Refusal::invalid(
+            name,
+            String::from("must be a day such as 2026-01-31 (UTC), or a time ago such as 7d"),
+        )
+    };
+    found.ok_or_else(rule)
+}
+
+/// Returns who did what in a time: the numbers of each person, and the entries.
+pub async fn list_contributions(
+    State(state): Shared,
+    request: Request,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let outcome = async {
+        let query = query_of(query.as_deref(), &["person", "kind", "since", "until", "before"])?;
+        let limit = limit_of(&query)?;
+        let kind = query.get("kind").cloned();
+        if kind.as_ref().is_some_and(|kind| !Contribution::KINDS.contains(&kind.as_str())) {
+            let known = Contribution::KINDS.join(", ");
+            return Err(Refusal::invalid("kind", format!("is not one of {known}")));
+        }
+        let filter = ContributionFilter {
+            since: moment(&query, "since", LATELY)?,
+            until: moment(&query, "until", 0)?,
+            person: query.get("person").cloned(),
+            kind,
+            before: query.get("before").cloned(),
+            limit: limit + 1,
+        };
+        let store = state.store(&request.caller.project);
+        let found = block(move || Ok(store.contributions(&filter)?)).await?;
+        let mut answer = list("entries", found.entries, limit, Contribution::to_json);
+        answer["since"] = json!(found.since);
+        answer["until"] = json!(found.until);
+        answer["people"] =
+            found.counts.iter().map(|(name, counts)| json!({"name": name, "counts": counts})).collect();
+        Ok(answer)
     };
     let outcome = outcome.await;
     answer(&request, outcome)

@@ -120,7 +120,7 @@ pub const TABLE: &[TeamRoute] = &[
         "Get a link that opens the page once.",
     ),
     row("GET", "/metrics", ADMIN, || get(metrics::metrics), &[], "Get metrics for Prometheus."),
-    // The people of a project see who works on what; the rest of the administration is for admins.
+    // The people of a project see who they are and what they do; the rest of the administration is for admins.
     row(
         "GET",
         "/api/v1/team/presence",
@@ -131,8 +131,16 @@ pub const TABLE: &[TeamRoute] = &[
     ),
     row(
         "GET",
+        "/api/v1/team/contributions",
+        READER,
+        || get(admin::list_contributions),
+        &["person", "kind", "since", "until", "before", "limit"],
+        "List who did what: nodes started, completed and failed, log entries, problems and facts.",
+    ),
+    row(
+        "GET",
         "/api/v1/team/people",
-        ADMIN,
+        READER,
         || get(admin::list_people),
         &["role", "limit"],
         "List the people of the project.",
@@ -226,7 +234,10 @@ pub const TABLE: &[TeamRoute] = &[
 pub fn needed_role(method: &Method, path: &str) -> Option<Role> {
     let own = path.strip_prefix(PAGE);
     let is_at = |route: &&TeamRoute| route.path == path || (route.is_for_page() && own == Some(route.path));
-    match TABLE.iter().find(is_at) {
+    let word = if *method == Method::HEAD { "GET" } else { method.as_str() };
+    let mut here = TABLE.iter().filter(is_at);
+    // A path with a route for another method only is refused, or takes every method.
+    match here.clone().find(|route| route.method == word).or_else(|| here.next()) {
         Some(route) => route.role,
         None if matches!(*method, Method::GET | Method::HEAD) => Some(Role::Reader),
         None => Some(Role::Member),

@@ -9,6 +9,7 @@ use crate::env::TestEnv;
 use crate::serve::{Response, Server};
 
 mod admin;
+pub mod contributions;
 mod errors;
 mod hooks;
 mod interfaces;
