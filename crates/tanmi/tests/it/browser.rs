@@ -45,6 +45,35 @@ fn heap(browser: &Browser) -> f64 {
     browser.cdp("Runtime.getHeapUsage", json!({}))["usedSize"].as_f64().unwrap_or_default() / 1e6
 }
 
+/// The page is loaded this often to measure it; the median counts.
+const LOADS: usize = 7;
+
+/// Loads the page several times. Returns after how many milliseconds it first paints something, and after how many an
+/// element that matches the selector is shown.
+fn measure_loads(browser: &Browser, selector: &str) -> (f64, f64) {
+    let observer = "new MutationObserver((_, self) => {
+            if (!document.querySelector(SELECTOR)) return;
+            self.disconnect();
+            requestAnimationFrame(() => { window.shownAt = performance.now(); });
+        }).observe(document, {childList: true, subtree: true})";
+    let source = observer.replace("SELECTOR", &json!(selector).to_string());
+    browser.cdp("Page.addScriptToEvaluateOnNewDocument", json!({"source": source}));
+    let (mut paints, mut shown) = (Vec::new(), Vec::new());
+    for _ in 0..LOADS {
+        browser.js("window.shownAt = undefined; location.reload()", json!([]));
+        shown.push(browser.wait_until(selector, || browser.js("return window.shownAt", json!([])).as_f64()));
+        // The browser reports the paint a moment after the element is in the document.
+        let paint = browser.js_async(
+            "let paint;
+             while (!(paint = performance.getEntriesByName('first-contentful-paint')[0])) await new Promise(requestAnimationFrame);
+             return paint.startTime;",
+            json!([]),
+        );
+        paints.push(paint.as_f64().unwrap());
+    }
+    (median(&mut paints), median(&mut shown))
+}
+
 /// Sorts measured values and returns the one in the middle.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);

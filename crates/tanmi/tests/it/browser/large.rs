@@ -4,13 +4,11 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::{hash, heap, median, open};
+use super::{hash, heap, measure_loads, median, open};
 use crate::env::TestEnv;
 use crate::serve::Server;
 
 const NODES: usize = 10_000;
-/// The page is loaded this often; the median counts.
-const RELOADS: usize = 7;
 
 #[test]
 fn tree_of_ten_thousand_nodes_keeps_document_small() {
@@ -43,26 +41,8 @@ fn tree_of_ten_thousand_nodes_keeps_document_small() {
     let first = begun.elapsed();
     assert_eq!(total, NODES - 1);
     let Some(page) = open(&server) else { return };
-    let observer = "new MutationObserver((_, self) => {
-            if (!document.querySelector('.row')) return;
-            self.disconnect();
-            requestAnimationFrame(() => { window.treeShown = performance.now(); });
-        }).observe(document, {childList: true, subtree: true})";
-    page.cdp("Page.addScriptToEvaluateOnNewDocument", json!({"source": observer}));
     hash(&page, &format!("#/work/{ws}"));
-    let (mut paints, mut trees) = (Vec::new(), Vec::new());
-    for _ in 0..RELOADS {
-        page.js("window.treeShown = undefined; location.reload()", json!([]));
-        trees.push(page.wait_until("the tree", || page.js("return window.treeShown", json!([])).as_f64()));
-        // The browser reports the paint a moment after the row is in the document.
-        let paint = page.js_async(
-            "let paint;
-             while (!(paint = performance.getEntriesByName('first-contentful-paint')[0])) await new Promise(requestAnimationFrame);
-             return paint.startTime;",
-            json!([]),
-        );
-        paints.push(paint.as_f64().unwrap());
-    }
+    let (paint, tree) = measure_loads(&page, ".row");
     // The expanded level is fetched page by page while scrolling.
     let expanded = page.js_async(
         "const begun = performance.now();
@@ -106,12 +86,10 @@ fn tree_of_ten_thousand_nodes_keeps_document_small() {
     let memory = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap_or_default();
     let memory = memory.lines().find(|line| line.starts_with("VmRSS")).unwrap_or("VmRSS unknown");
     eprintln!(
-        "{NODES} nodes: first answer {} ms (with the index made), first paint {:.0} ms, tree {:.0} ms, \
+        "{NODES} nodes: first answer {} ms (with the index made), first paint {paint:.0} ms, tree {tree:.0} ms, \
          9,000 children opened in {expanded:.0} ms, frame while scrolling {:.1} ms (slowest {:.1}), search {found:.0} ms, \
          at most {rows} rows in the document, page {:.1} MB, server {memory}",
         first.as_millis(),
-        median(&mut paints),
-        median(&mut trees),
         median(&mut frames),
         frames[frames.len() - 1],
         heap(&page),
