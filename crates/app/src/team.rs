@@ -16,11 +16,14 @@ use crate::stores::{KnownWorkspace, Project, Stores};
 use crate::trust;
 
 mod outbox;
+mod people;
 mod status;
 mod transfer;
 
 pub use outbox::{DiscardResult, OutboxEntry, OutboxList, RetryResult};
+pub use people::JoinedProject;
 pub use status::TeamStatus;
+pub use tanmi_team::TeamCall;
 pub use transfer::{LeaveResult, PushResult};
 
 /// The largest `.tanmi/team.json` that is read.

@@ -37,6 +37,7 @@ mod page_api;
 mod page_nodes;
 pub(crate) mod responses;
 pub(crate) mod routes;
+mod team_api;
 pub mod tls;
 mod watch;
 

@@ -4,7 +4,7 @@
 
 /** The operations that the page uses. `params` are parameters of the path and of the query. */
 export interface Api {
-  'GET /projects': { response: { projects: string[] } };
+  'GET /projects': { response: { projects: string[]; joined?: JoinedProject[] } };
   'GET /now': { response: Now };
   'GET /activity': { params: ActivityFilter; response: ActivityPage };
   'GET /workspaces': { params: { all?: boolean; limit?: number }; response: { workspaces: WorkspaceLine[]; total: number } };
@@ -177,6 +177,9 @@ export interface WorkspaceDetail {
   /** `true` if the stamps of the log are UTC, as in a project of a team; otherwise absent. */
   isUtc?: boolean;
 }
+
+/** A project that a team server keeps: its folder, its name on the server, and the name of the user there. */
+export interface JoinedProject { folder: string; name: string; server: string; person: string }
 
 /** A new workspace, without its empty fields. */
 export interface CreatedWorkspace {

@@ -2,7 +2,7 @@
 
 /** @import { Connection, Go, View } from './page-types.js' */
 
-import { setSecretsQuestion, subscribe } from './api.js';
+import { request, setSecretsQuestion, subscribe } from './api.js';
 import { byId, h, setChildren } from './dom.js';
 import { askAboutSecrets } from './forms.js';
 import { handleKeys, showKeys } from './keys.js';
@@ -18,7 +18,8 @@ import { workView } from './work.js';
 
 const VIEWS = { now: nowView, work: workView, sessions: sessionsView, ledger: ledgerView, memory: memoryView, rules: rulesView, team: teamView };
 const THEMES = /** @type {const} */ (['auto', 'light', 'dark']);
-/** Whether the page is that of a team. Its server has no rules and no ledger: they belong to the machines of people. */
+/** Whether the page is that of a team. Its server has no rules and no ledger: they belong to the machines of people. The page of
+ *  a machine shows the team of joined projects. */
 const IS_TEAM = 'team' in document.documentElement.dataset;
 const HIDDEN = IS_TEAM ? ['ledger', 'rules'] : ['team'];
 const NAMES = /** @type {(keyof typeof VIEWS)[]} */ (Object.keys(VIEWS)).filter((name) => !HIDDEN.includes(name));
@@ -113,6 +114,15 @@ function renderHeader() {
   byId('top').querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
 }
 
+/** Adds the view of the team if a project of this machine has joined one. */
+async function showTeamOfJoined() {
+  const answer = await request('GET /projects', {}).catch(() => null);
+  if (!answer?.joined) return;
+  NAMES.push('team');
+  renderHeader();
+  if (parseHash()[0] === 'team') route();
+}
+
 /** Ends the login of this browser. Without it, the page only says how to log in again. */
 async function logOut() {
   if (keepsUnsaved()) return;
@@ -140,6 +150,7 @@ window.addEventListener('beforeunload', (event) => { if (hasUnsaved()) event.pre
 applyTheme();
 setSecretsQuestion(askAboutSecrets);
 route();
+if (!IS_TEAM) showTeamOfJoined();
 subscribe({
   onChange: (change) => shown?.view.onChange(change),
   onGap: () => shown?.view.onGap(),

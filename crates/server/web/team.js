@@ -1,11 +1,14 @@
-// The view of a team: who works on what, people, tokens and the audit. Only admins get more than the presence.
+// The view of a team: who works on what, people, who did what; for admins also tokens and the audit. On the page of a machine
+// it is that of a joined project.
 
-/** @import { AuditEntry, IssuedToken, Person, Presence, Role, Token } from './team-types.js' */
+/** @import { JoinedProject } from './api-types.js' */
+/** @import { AuditEntry, Contribution, IssuedToken, Person, Presence, Role, Token } from './team-types.js' */
 /** @import { Child, View } from './page-types.js' */
 /** @import { Word } from './words.js' */
 
-import { enc, hasStatus, request } from './api.js';
+import { enc, hasCode, request } from './api.js';
 import { coalesce } from './activity.js';
+import { contributionsPart } from './contributions.js';
 import { h, setChildren, rerender, attempt } from './dom.js';
 import { openDialog } from './forms.js';
 import { duration, serverNow, timeAgo } from './names.js';
@@ -39,11 +42,21 @@ const head = (title, count, ...rest) => h('div', { class: 'head' }, h('h3', {}, 
 
 /** @returns {View} */
 export function teamView() {
+  const placePart = h('p', { class: 'meta', hidden: true });
+  const awayPart = h('p', { class: 'notice', role: 'status', hidden: true });
   const presencePart = h('section', { class: 'presence' }, h('p', { class: 'empty' }, t('loading')));
   const peoplePart = h('section', { class: 'people', hidden: true });
   const tokensPart = h('section', { class: 'tokens', hidden: true });
   const auditPart = h('section', { class: 'audit', hidden: true });
-  const element = h('div', { class: 'view team-view' }, h('h2', {}, t('team')), presencePart, peoplePart, tokensPart, auditPart);
+  const element = h('div', { class: 'view team-view' }, h('h2', {}, t('team')), placePart, awayPart, presencePart, peoplePart);
+  const contributions = contributionsPart({ ask: (params) => ask(() => request('GET /team/contributions', { params: { ...params, ...inProject() } })), link: subjectLink, table });
+  element.append(contributions.element, tokensPart, auditPart);
+  /** The joined projects of this machine; empty on the page of a team. @type {JoinedProject[]} */
+  let joined = [];
+  /** The folder of the shown project; empty on the page of a team. */
+  let folder = '';
+  /** Whether the server of the team could not be reached. */
+  let isAway = false;
   /** @type {Person[]} */
   let people = [];
   /** @type {Token[]} */
@@ -57,60 +70,114 @@ export function teamView() {
   let filter = { person: '', what: '' };
   let showsInvalid = false;
 
-  async function load() {
-    const answer = await attempt(() => request('GET /team/presence', { params: { limit: LIMIT } }));
-    if (!answer) return;
-    isCut = { ...isCut, presence: answer.hasMore };
-    rerender(presencePart, () => renderPresence(answer.presence));
-    const administered = await attempt(loadAdministration);
-    if (!administered) return;
-    people = administered.found.people;
-    tokens = administered.issued.tokens;
-    isCut = { ...isCut, people: administered.found.hasMore, tokens: administered.issued.hasMore };
-    rerender(peoplePart, () => renderPeople(answer.presence));
-    rerender(tokensPart, renderTokens);
-    await loadAudit('refresh');
+  const inProject = () => ({ project: folder || undefined });
+
+  /** Returns the link to a node or a workspace of the team. @param {string} workspace @param {string | null} [node] */
+  const workLink = (workspace, node) => `#/work/${enc(workspace)}${node ? `/${enc(node)}` : ''}${folder ? `?project=${enc(folder)}` : ''}`;
+
+  /** @param {Contribution} entry */
+  function subjectLink(entry) {
+    return entry.workspaceId ? workLink(entry.workspaceId, entry.nodeId || 'workspace') : `#/memory${folder ? `?project=${enc(folder)}` : ''}`;
   }
 
-  /** Fetches what only admins may see; `null` for others. */
-  async function loadAdministration() {
+  /** Asks the server. Returns `undefined` if the role does not suffice or the server of the team is away. @template T @param {() => Promise<T>} work */
+  const ask = (work) => attempt(async () => {
     try {
-      const [found, issued] = await Promise.all([request('GET /team/people', { params: { limit: LIMIT } }), request('GET /team/tokens', { params: { limit: LIMIT } })]);
-      return { found, issued };
+      return await work();
     } catch (error) {
-      if (hasStatus(error, 403)) return null;
-      throw error;
+      if (hasCode(error, 'TEAM_UNREACHABLE')) isAway = true;
+      else if (!hasCode(error, 'FORBIDDEN')) throw error;
+      return undefined;
+    }
+  });
+
+  async function load() {
+    isAway = false;
+    const [answer, found, issued] = await Promise.all([
+      ask(() => request('GET /team/presence', { params: { limit: LIMIT, ...inProject() } })),
+      ask(() => request('GET /team/people', { params: { limit: LIMIT, ...inProject() } })),
+      ask(() => request('GET /team/tokens', { params: { limit: LIMIT, ...inProject() } })),
+      contributions.load('refresh'),
+    ]);
+    if (answer) {
+      isCut = { ...isCut, presence: answer.hasMore };
+      rerender(presencePart, () => renderPresence(answer.presence, answer.toldAt));
+    }
+    if (issued) {
+      tokens = issued.tokens;
+      isCut = { ...isCut, tokens: issued.hasMore };
+      rerender(tokensPart, renderTokens);
+    }
+    if (found) {
+      people = found.people;
+      isCut = { ...isCut, people: found.hasMore };
+      rerender(peoplePart, () => renderPeople(answer?.presence || []));
+    }
+    if (issued) await loadAudit('refresh');
+    awayPart.hidden = !isAway;
+    awayPart.textContent = isAway ? t('serverAway') : '';
+  }
+
+  /** Finds the joined project to show. The page of a team has only its own. @param {string} wanted */
+  async function choosePlace(wanted) {
+    if ('team' in document.documentElement.dataset) return;
+    const answer = await attempt(() => request('GET /projects', {}));
+    joined = answer?.joined || [];
+    const chosen = joined.find((place) => place.folder === wanted) || joined[0];
+    folder = chosen?.folder || '';
+    placePart.hidden = !chosen;
+    const open = (/** @type {Event & { target: HTMLInputElement }} */ event) => { location.hash = `#/team?project=${enc(event.target.value)}`; };
+    if (chosen) {
+      setChildren(placePart, joined.length > 1
+        ? h('select', { name: 'joined', 'aria-label': t('project'), onchange: open }, joined.map((place) => h('option', { value: place.folder, selected: place === chosen }, `${place.name} · ${place.folder}`)))
+        : h('bdi', {}, chosen.name), ` · ${chosen.server} · ${t('youAre', chosen.person)}`);
     }
   }
 
-  /** @param {Presence[]} held */
-  function renderPresence(held) {
+  /** `toldAt` is when the server told it, if it is away now. @param {Presence[]} held @param {number} [toldAt] */
+  function renderPresence(held, toldAt) {
     const row = (/** @type {Presence} */ line) => ({
       key: `held ${line.workspaceId} ${line.nodeId}`,
       cells: [
         [h('span', { class: `dot ${line.isLive ? 'on' : ''}` }), h('bdi', {}, line.person || '–'), h('span', { class: 'sr-only' }, t(line.isLive ? 'holds' : 'leaseEnded'))],
-        h('a', { href: `#/work/${enc(line.workspaceId)}/${enc(line.nodeId)}` }, h('bdi', {}, line.nodeTitle)),
-        h('a', { href: `#/work/${enc(line.workspaceId)}` }, h('bdi', {}, line.workspaceName)),
+        h('a', { href: workLink(line.workspaceId, line.nodeId) }, h('bdi', {}, line.nodeTitle)),
+        h('a', { href: workLink(line.workspaceId) }, h('bdi', {}, line.workspaceName || line.workspaceId)),
         h('bdi', { title: line.session }, [line.machine, line.client].filter(Boolean).join(' · ') || '–'),
         h('span', { title: formatTime(line.since) }, duration(line.since), line.isLive ? null : h('span', { class: 'badge' }, t('leaseEnded'))),
       ],
     });
-    setChildren(presencePart, head('presence', held.length), held.length
+    const asOf = toldAt === undefined ? null : h('span', { class: 'meta' }, toldAt ? t('asOf', formatTime(toldAt)) : t('notTold'));
+    setChildren(presencePart, head('presence', held.length, asOf), held.length
       ? table(['person', 'node', 'boundTo', 'machine', 'sinceWhen'], held.map(row))
       : h('p', { class: 'hint' }, t('noneWorks'), ' ', h('code', {}, 'tanmi start')), cutNote(isCut.presence));
   }
 
   /** @param {Presence[]} held */
   function renderPeople(held) {
+    const isAdmin = !tokensPart.hidden;
+    // The page of a team does not know who reads it.
+    const self = joined.find((place) => place.folder === folder)?.person;
     const row = (/** @type {Person} */ person) => ({
       key: `person ${person.name}`,
       cells: [h('bdi', {}, person.name), [person.roles.map(({ role }) => roleText(role)).join(', ') || '–', person.disabledAt ? h('span', { class: 'badge' }, t('disabled')) : null],
-        formatNumber(held.filter((line) => line.person === person.name).length)],
+        formatNumber(held.filter((line) => line.person === person.name).length),
+        ...(isAdmin ? [person.disabledAt || person.name === self ? null : h('button', { class: 'small danger', 'data-action': `disable ${person.name}`, onclick: () => disable(person) }, t('disable'))] : [])],
     });
     peoplePart.hidden = false;
-    setChildren(peoplePart, head('people', people.length), table(['person', 'role', 'nodesHeld'], people.map(row)), cutNote(isCut.people),
-      people.length > 1 ? null : h('p', { class: 'hint' }, t('onlyYou'), ' ', h('code', {}, 'tanmi team person add NAME')));
+    /** @type {Word[]} */
+    const columns = ['person', 'role', 'nodesHeld', ...(isAdmin ? [/** @type {Word} */ ('actions')] : [])];
+    setChildren(peoplePart, head('people', people.length), table(columns, people.map(row)), cutNote(isCut.people),
+      people.length > 1 || !isAdmin ? null : h('p', { class: 'hint' }, t('onlyYou'), ' ', h('code', {}, 'tanmi team person add NAME')));
   }
+
+  /** @param {Person} person */
+  const disable = (person) => openDialog({
+    title: t('disable'), text: t('disableText', person.name, person.name), confirmLabel: t('disable'), danger: true,
+    onSubmit: async () => {
+      await request('POST /team/people/{name}/disable', { params: { name: person.name, ...inProject() } });
+      await load();
+    },
+  });
 
   /** Returns why a token is not valid. @param {Token} token @returns {Word | null} */
   const invalidity = (token) => (token.revokedAt ? 'revoked' : token.expiresAt && token.expiresAt < serverNow() ? 'expired' : null);
@@ -127,7 +194,7 @@ export function teamView() {
           [roleText(token.role), token.project ? h('span', { class: 'badge' }, token.project) : null],
           token.expiresAt ? h('span', { title: formatTime(token.expiresAt) }, formatTime(token.expiresAt).slice(0, 10)) : t('noExpiry'),
           token.lastUsedAt ? h('span', { title: formatTime(token.lastUsedAt) }, timeAgo(token.lastUsedAt)) : t('never'),
-          reason ? '' : h('span', { class: 'buttons' },
+          reason ? null : h('span', { class: 'buttons' },
             h('button', { class: 'small', 'data-action': `rotate ${token.id}`, onclick: () => rotate(token, name) }, t('rotate')),
             h('button', { class: 'small danger', 'data-action': `revoke ${token.id}`, onclick: () => revoke(token, name) }, t('revoke'))),
         ],
@@ -153,7 +220,7 @@ export function teamView() {
       ],
       onSubmit: async ({ person, name, role, expires }) => {
         const body = { person, role: /** @type {Role} */ (role), name: name || undefined, expires: expires || undefined };
-        showSecret(await request('POST /team/tokens', { body }));
+        showSecret(await request('POST /team/tokens', { params: inProject(), body }));
       },
     });
   }
@@ -161,14 +228,14 @@ export function teamView() {
   /** @param {Token} token @param {string} name */
   const rotate = (token, name) => openDialog({
     title: t('rotate'), text: t('rotateText', name, token.person), confirmLabel: t('rotate'),
-    onSubmit: async () => showSecret(await request('POST /team/tokens/{id}/rotate', { params: { id: token.id } })),
+    onSubmit: async () => showSecret(await request('POST /team/tokens/{id}/rotate', { params: { id: token.id, ...inProject() } })),
   });
 
   /** @param {Token} token @param {string} name */
   const revoke = (token, name) => openDialog({
     title: t('revoke'), text: t('revokeText', name, token.person), confirmLabel: t('revoke'), danger: true,
     onSubmit: async () => {
-      await request('DELETE /team/tokens/{id}', { params: { id: token.id } });
+      await request('DELETE /team/tokens/{id}', { params: { id: token.id, ...inProject() } });
       await load();
     },
   });
@@ -198,7 +265,7 @@ export function teamView() {
     const before = part === 'more' ? entries[entries.length - 1]?.id : undefined;
     const limit = part === 'refresh' ? Math.min(1000, Math.max(AUDIT_PAGE, entries.length)) : AUDIT_PAGE;
     const requestId = auditRequests += 1;
-    const page = await attempt(() => request('GET /team/audit', { params: { ...filter, before, limit } }));
+    const page = await ask(() => request('GET /team/audit', { params: { ...filter, before, limit, ...inProject() } }));
     // Another filter was chosen in the meantime.
     if (!page || requestId !== auditRequests) return;
     entries = part === 'more' ? entries.concat(page.entries) : page.entries;
@@ -218,7 +285,7 @@ export function teamView() {
     /** @type {(line: AuditEntry) => { key: string, cells: Child[] }} */
     const row = (line) => ({
       key: `audit ${line.id}`,
-      cells: [h('time', { datetime: new Date(line.at).toISOString() }, formatTime(line.at)), h('bdi', {}, line.person || '–'), eventText(line.what), detailText(line), line.ip || '–'],
+      cells: [h('time', { datetime: new Date(line.at).toISOString() }, formatTime(line.at)), line.person ? h('bdi', {}, line.person) : t(line.what === 'login_failed' ? 'unknownPerson' : 'atDatabase'), eventText(line.what), detailText(line), line.ip || '–'],
     });
     auditPart.hidden = false;
     setChildren(auditPart,
@@ -230,14 +297,15 @@ export function teamView() {
   }
 
   /** Returns what an entry is about, such as `role: admin`. @param {AuditEntry} entry */
-  const detailText = ({ detail }) => h('bdi', { class: 'meta' }, Object.entries(detail || {})
+  const detailText = ({ detail }) => h('bdi', { class: 'meta' }, Object.entries(/** @type {Record<string, unknown>} */ (detail || {}))
     .map(([name, value]) => `${name}: ${typeof value === 'object' ? JSON.stringify(value) : value}`).join(' · ') || '–');
 
   const reload = coalesce(load, 300);
   // A lease ends and a duration grows while nothing changes.
   const timer = setInterval(() => { if (element.isConnected) reload(); else clearInterval(timer); }, 30000);
   return {
-    element, route: load,
+    element,
+    async route(_first, _second, project) { await choosePlace(project); await load(); },
     onChange(change) { if (change.kind === 'workspace' || change.kind === 'bindings') reload(); },
     onGap: reload,
     focusSearch: () => /** @type {HTMLElement | null} */ (auditPart.querySelector('select'))?.focus(),

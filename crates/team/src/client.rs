@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tanmi_protocol::{
     Beat, Document, DocumentPage, FeedPage, Identity, ImportAnswer, ImportRequest, MemoryAnswer,
     MemoryRequest, Positions, ProjectAnswer, ProjectRequest, RunAnswer, RunRequest,
@@ -61,6 +61,19 @@ impl ClientError {
             ClientError::Refused { code, message, .. } => Error::team_refused(server, &code, &message),
         }
     }
+}
+
+/// A request about the people of a project, below `/api/v1/team/`.
+#[derive(Clone, Debug)]
+pub struct TeamCall {
+    /// `GET`, `POST` or `DELETE`.
+    pub method: &'static str,
+    /// The parts of the path.
+    pub path: Vec<String>,
+    /// The query of a GET, or the body of a POST.
+    pub arguments: Map<String, Value>,
+    /// The language of messages.
+    pub language: &'static str,
 }
 
 /// The client of the project of a team server. It loads certificates and connects at the first request, so that a hook
@@ -183,6 +196,30 @@ impl Client {
     pub fn find_answer(&self, key: &str) -> Result<Option<Value>, ClientError> {
         let found: Value = self.get(&format!("request/{key}"), Duration::ZERO)?;
         Ok(found.get("answer").filter(|_| found["committed"] == true).cloned())
+    }
+
+    /// Sends a request about the people of the project, once: not every one of them can be repeated.
+    pub fn ask(&self, call: &TeamCall) -> Result<Value, ClientError> {
+        let path: Vec<String> = call.path.iter().map(|part| encode(part)).collect();
+        let mut address = format!(
+            "{}/api/v1/team/{}?project={}",
+            self.member.server,
+            path.join("/"),
+            encode(&self.member.project)
+        );
+        let (agent, authorization) = (self.agent()?, self.authorization());
+        if call.method == "POST" {
+            let request = agent.post(address).header("authorization", authorization);
+            let request = request.header("accept-language", call.language);
+            let body = json!(call.arguments).to_string();
+            return answer(request.header("content-type", "application/json").send(body));
+        }
+        for (name, value) in &call.arguments {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            address.push_str(&format!("&{name}={}", encode(&text)));
+        }
+        let request = if call.method == "DELETE" { agent.delete(address) } else { agent.get(address) };
+        answer(request.header("authorization", authorization).header("accept-language", call.language).call())
     }
 
     fn get<T: DeserializeOwned>(&self, path: &str, wait: Duration) -> Result<T, ClientError> {

@@ -19,7 +19,7 @@ mod state;
 mod workspaces;
 
 pub use address::server_address;
-pub use client::{Client, ClientError, LostOutcome};
+pub use client::{Client, ClientError, LostOutcome, TeamCall};
 pub use connection::Connection;
 pub use follower::{Follower, SessionsInUse};
 pub use login::{LoginError, request_link};

@@ -41,6 +41,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/node-edit.js", SCRIPT, include_str!("../../web/node-edit.js")),
     ("/node-log.js", SCRIPT, include_str!("../../web/node-log.js")),
     ("/palette.js", SCRIPT, include_str!("../../web/palette.js")),
+    ("/contributions.js", SCRIPT, include_str!("../../web/contributions.js")),
     ("/team.js", SCRIPT, include_str!("../../web/team.js")),
     ("/words-team.js", SCRIPT, include_str!("../../web/words-team.js")),
     ("/time.js", SCRIPT, include_str!("../../web/time.js")),

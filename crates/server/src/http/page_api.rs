@@ -32,13 +32,21 @@ pub(super) const fn read_only(name: &'static str, about: &'static str, params: &
     CallSpec { name, about, is_read_only: true, params }
 }
 
-pub const PROJECTS: CallSpec =
-    read_only("projects", "List the projects known to this server, its own project first.", &[]);
+pub const PROJECTS: CallSpec = read_only(
+    "projects",
+    "List the projects known to this server, its own project first, and which have joined a team.",
+    &[],
+);
 
-pub fn projects(_: &Call<'_>, state: &ServerState) -> Result {
-    let projects: Vec<String> =
-        state.projects().iter().map(|project| project.display().to_string()).collect();
-    Ok(json!({"projects": projects}))
+pub fn projects(c: &Call<'_>, state: &ServerState) -> Result {
+    let folders = state.projects();
+    let projects: Vec<String> = folders.iter().map(|project| project.display().to_string()).collect();
+    let mut answer = json!({"projects": projects});
+    let joined = c.app.team.joined(&folders);
+    if !joined.is_empty() {
+        answer["joined"] = json!(joined);
+    }
+    Ok(answer)
 }
 
 pub const WORKSPACES: CallSpec = read_only(

@@ -6,7 +6,7 @@ use axum::http::Method;
 
 use super::activity_api;
 use super::page_api::{self, RouteHandler};
-use super::page_nodes;
+use super::{page_nodes, team_api};
 use crate::tools::{self, CallSpec};
 
 pub struct Route {
@@ -61,7 +61,7 @@ impl Route {
 
     /// Returns whether the route accepts the query parameter `project`.
     pub fn is_per_project(&self) -> bool {
-        ["/memory", "/rules", "/workspaces", "/sessions", "/events", "/trash"]
+        ["/memory", "/rules", "/workspaces", "/sessions", "/events", "/trash", "/team"]
             .iter()
             .any(|start| self.path.starts_with(start))
     }
@@ -148,6 +148,15 @@ pub fn all() -> Vec<Route> {
         post("/memory/facts/{id}/forget", PageApi(&page_api::FORGET, page_api::forget)),
         post("/memory/facts/{id}/restore", PageApi(&page_api::RESTORE, page_api::restore)),
         post("/memory/facts/{id}/promote", PageApi(&page_api::PROMOTE, page_api::promote)),
+        get("/team/presence", PageApi(&team_api::PRESENCE, team_api::presence)),
+        get("/team/contributions", PageApi(&team_api::CONTRIBUTIONS, team_api::contributions)),
+        get("/team/people", PageApi(&team_api::PEOPLE, team_api::people)),
+        post("/team/people/{name}/disable", PageApi(&team_api::DISABLE, team_api::disable)),
+        get("/team/tokens", PageApi(&team_api::TOKENS, team_api::tokens)),
+        post("/team/tokens", PageApi(&team_api::CREATE_TOKEN, team_api::create_token)),
+        delete("/team/tokens/{id}", PageApi(&team_api::REVOKE_TOKEN, team_api::revoke_token)),
+        post("/team/tokens/{id}/rotate", PageApi(&team_api::ROTATE_TOKEN, team_api::rotate_token)),
+        get("/team/audit", PageApi(&team_api::AUDIT, team_api::audit)),
         post("/events", PageApi(&page_api::EVENT, page_api::event)),
         get("/changes", RouteAction::Changes),
         get("/openapi.json", RouteAction::Describe),

@@ -75,6 +75,11 @@ impl<'a> CheckedArguments<'a> {
         self.arguments.get(name)
     }
 
+    /// Returns the arguments that were given.
+    pub fn all(&self) -> &'a Map<String, Value> {
+        self.arguments
+    }
+
     pub fn text(&self, name: &str) -> Option<&'a str> {
         self.get(name, is_text).and_then(Value::as_str)
     }

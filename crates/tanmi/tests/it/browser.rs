@@ -17,6 +17,7 @@ mod now;
 mod palette;
 mod questions;
 mod team;
+mod team_server;
 mod tree;
 
 /// Opens the page by its link, in English, at the workspaces. Returns `None` if there is no browser.

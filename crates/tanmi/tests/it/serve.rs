@@ -15,7 +15,7 @@ mod attacks;
 mod feed;
 mod mcp;
 mod openapi;
-mod page_types;
+pub mod page_types;
 
 /// A running `tanmi serve`; killed when dropped.
 pub struct Server {

@@ -13,6 +13,7 @@ pub mod contributions;
 mod errors;
 mod hooks;
 mod interfaces;
+mod joined_page;
 mod live;
 pub mod machines;
 mod memory;

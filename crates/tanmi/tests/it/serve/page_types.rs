@@ -19,6 +19,11 @@ mod declarations;
 const NOT_SENT: &[(&str, &str)] = &[
     ("WorkspaceChange.gap", "only sent after changes of a workspace were lost"),
     ("MemoryResults.notice", "only sent if the embedding model cannot be loaded"),
+    ("Api.GET /projects.response.joined", "only sent if a project has joined a team"),
+    ("JoinedProject.folder", "only sent if a project has joined a team"),
+    ("JoinedProject.name", "only sent if a project has joined a team"),
+    ("JoinedProject.person", "only sent if a project has joined a team"),
+    ("JoinedProject.server", "only sent if a project has joined a team"),
     ("Memory.author", "only sent in a joined project"),
     ("Memory.author.machine", "only sent in a joined project"),
     ("Memory.author.person", "only sent in a joined project"),
@@ -48,6 +53,21 @@ fn declarations() -> Declarations {
     Declarations::parse(include_str!("../../../../server/web/api-types.d.ts"))
 }
 
+fn team_declarations() -> Declarations {
+    Declarations::parse(include_str!("../../../../server/web/team-types.d.ts"))
+}
+
+/// Compares an answer about the people of a team with the type of its operation.
+pub fn compare_team_answer(route: &str, answer: &Value) {
+    let types = team_declarations();
+    let operations = types.fields(types.named("TeamApi"));
+    let operation = operations.iter().find(|operation| operation.name == route).unwrap();
+    let declared = part(&types, operation, "response").unwrap();
+    if let Err(difference) = types.compare(answer, &declared.field_type, route) {
+        panic!("{difference}");
+    }
+}
+
 /// Returns a field of an operation: `params`, `body`, `version` or `response`.
 fn part<'a>(types: &'a Declarations, operation: &'a Field, name: &str) -> Option<&'a Field> {
     types.fields(&operation.field_type).iter().find(|field| field.name == name)
@@ -58,10 +78,11 @@ fn page_requests_match_the_description() {
     let env = TestEnv::new();
     let server = Server::start(&env);
     let description = server.expect_ok("GET", "/openapi.json", Value::Null);
-    let types = declarations();
-    for operation in types.fields(types.named("Api")) {
-        if let Err(difference) = compare_request(&types, operation, &description) {
-            panic!("{difference}");
+    for (types, name) in [(declarations(), "Api"), (team_declarations(), "TeamApi")] {
+        for operation in types.fields(types.named(name)) {
+            if let Err(difference) = compare_request(&types, operation, &description) {
+                panic!("{difference}");
+            }
         }
     }
 }

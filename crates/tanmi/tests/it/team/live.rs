@@ -62,7 +62,7 @@ fn run(machine: &Machine, args: &[String]) -> Value {
 }
 
 /// Waits until a condition holds.
-fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + SOON;
     while !condition() {
         assert!(Instant::now() < end, "{what}");
