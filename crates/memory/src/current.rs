@@ -3,15 +3,13 @@
 //! Two facts are compared as [`Statement`]s: the same subject, and a change that is stated ("no longer", 改为), another value
 //! in the same sentence, or the opposite. A wrong mark is worse than none, so in doubt a fact stays current.
 
-use std::collections::BTreeSet;
-
 use tanmi_base::Millis;
 use tanmi_base::clock::DAY;
 use tanmi_index::{MemoryIndex, MemoryKind, MemoryRow};
 
 use crate::Fact;
 use crate::search::Hit;
-use statement::Statement;
+use statement::{Statement, Term};
 use words::{GENERIC, SINGLE_VALUED};
 
 mod statement;
@@ -51,13 +49,13 @@ impl Matter {
     /// Returns whether two facts say the same in nearly the same words.
     pub fn is_near_duplicate(&self, other: &Matter) -> bool {
         let (a, b) = (&self.statement, &other.statement);
-        let shared = a.terms.intersection(&b.terms).count();
-        let all = a.terms.len() + b.terms.len() - shared;
-        a.values == b.values
-            && a.is_negative == b.is_negative
-            && shared >= 2
-            && shared * 10 >= all * NEAR_DUPLICATE_TENTHS
-            && !a.contrasts_with(b)
+        let (fewer, more) = (a.terms.len().min(b.terms.len()), a.terms.len().max(b.terms.len()));
+        if fewer * 10 < more * NEAR_DUPLICATE_TENTHS || a.values != b.values || a.is_negative != b.is_negative
+        {
+            return false;
+        }
+        let shared = a.shared(b).count();
+        shared >= 2 && shared * 10 >= (fewer + more - shared) * NEAR_DUPLICATE_TENTHS && !a.contrasts_with(b)
     }
 }
 
@@ -97,57 +95,60 @@ pub fn replaced(
 }
 
 fn is_same_matter_changed(old: &Statement, new: &Statement, frequencies: &Frequencies<'_>) -> bool {
-    let says_more = !new.terms.is_subset(&old.terms)
-        || !new.values.is_subset(&old.values)
-        || new.is_negative != old.is_negative;
-    if !says_more || new.is_addition || old.contrasts_with(new) {
+    let has_other_values = !old.values.is_empty() && !new.values.is_empty() && old.values != new.values;
+    let has_other_sense = old.is_negative != new.is_negative;
+    let has_names = old.name.is_some() && new.name.is_some();
+    let can_change = new.has_change || new.has_now || has_other_values || has_other_sense || has_names;
+    // Most pairs end here, before their terms are compared.
+    if !can_change || new.is_addition || old.contrasts_with(new) {
         return false;
     }
-    let Some(subject) = shared_subject(old, new) else { return false };
-    let shared: BTreeSet<&String> = old.terms.intersection(&new.terms).collect();
-    if shared.iter().all(|term| frequencies.is_common(term)) {
+    let shared: Vec<&Term> = old.shared(new).collect();
+    let says_more = shared.len() < new.terms.len() || !new.values.is_subset(&old.values) || has_other_sense;
+    let Some(subject) = shared_subject(old, new).filter(|_| says_more) else { return false };
+    if shared.iter().all(|term| frequencies.is_common(&term.text)) {
         return false;
     }
-    let is_beyond = |term: &str| !subject.contains(term) && !GENERIC.contains(&term);
+    let is_beyond = |term: &Term| {
+        !subject.iter().any(|own| own.text == term.text) && !GENERIC.contains(&term.text.as_str())
+    };
     let beyond = shared.iter().filter(|term| is_beyond(term)).count();
     // In tenths, of the terms of each fact.
     let of_old = shared.len() * 10 / old.terms.len().max(1);
     let of_new = shared.len() * 10 / new.terms.len().max(1);
-    let has_same_subject = old.subject == new.subject && old.subject.len() >= 2;
     let is_changed = new.has_change
-        && (beyond >= 1 && shared.len() >= 2 && of_old >= 4 || has_same_subject && is_specific(&old.subject));
+        && (beyond >= 1 && shared.len() >= 2 && of_old >= 4 || old.has_same_subject(new) && is_specific(old));
     let is_changed_now = new.has_now && beyond >= 1 && shared.len() >= 2 && of_old >= 5;
-    let has_other_value = !old.values.is_empty()
-        && !new.values.is_empty()
-        && old.values != new.values
-        && shared.len() >= 2
-        && of_old >= 9
-        && of_new >= 5;
-    let is_opposite = old.is_negative != new.is_negative && shared.len() >= 2 && of_old >= 7 && of_new >= 5;
+    let has_other_value = has_other_values && shared.len() >= 2 && of_old >= 9 && of_new >= 5;
+    let is_opposite = has_other_sense && shared.len() >= 2 && of_old >= 7 && of_new >= 5;
     is_changed || is_changed_now || has_other_value || is_opposite || has_other_name(old, new)
 }
 
 /// Returns the subject that both facts have. `Some` and empty if neither names one: the facts are orders.
-fn shared_subject<'a>(old: &'a Statement, new: &'a Statement) -> Option<&'a BTreeSet<String>> {
-    let is_in = |subject: &BTreeSet<String>, other: &Statement| subject.is_subset(&other.terms);
-    match (old.subject.is_empty(), new.subject.is_empty()) {
-        (true, true) => Some(&old.subject),
-        (false, _) if is_in(&old.subject, new) => Some(&old.subject),
-        (_, false) if is_in(&new.subject, old) => Some(&new.subject),
+fn shared_subject<'a>(old: &'a Statement, new: &'a Statement) -> Option<Vec<&'a Term>> {
+    let (of_old, of_new): (Vec<&Term>, Vec<&Term>) = (old.subject().collect(), new.subject().collect());
+    let is_in = |subject: &[&Term], of: &'a Statement, other: &'a Statement| {
+        of.shared(other).filter(|term| term.is_subject).count() == subject.len()
+    };
+    match (of_old.is_empty(), of_new.is_empty()) {
+        (true, true) => Some(of_old),
+        (false, _) if is_in(&of_old, old, new) => Some(of_old),
+        (_, false) if is_in(&of_new, new, old) => Some(of_new),
         _ => None,
     }
 }
 
-/// Returns whether a subject names one thing of which there is one value: two words, or four Chinese characters.
-fn is_specific(subject: &BTreeSet<String>) -> bool {
-    subject.len() >= if subject.iter().all(|term| term.is_ascii()) { 2 } else { 3 }
+/// Returns whether the subject names one thing of which there is one value: two words, or four Chinese characters.
+fn is_specific(statement: &Statement) -> bool {
+    let is_ascii = statement.subject().all(|term| term.text.is_ascii());
+    statement.subject().count() >= if is_ascii { 2 } else { 3 }
 }
 
 /// Returns whether both facts name the value of the same thing, and name another one: "The default branch is main".
 fn has_other_name(old: &Statement, new: &Statement) -> bool {
     let is_single = old.head.chars().all(|c| !c.is_ascii()) || SINGLE_VALUED.contains(&old.head.as_str());
     let (Some(one), Some(two)) = (&old.name, &new.name) else { return false };
-    one != two && old.subject == new.subject && is_specific(&old.subject) && is_single
+    one != two && old.has_same_subject(new) && is_specific(old) && is_single
 }
 
 /// Marks the facts that another hit replaces, and puts the newer fact directly before the first fact that it replaces.

@@ -33,6 +33,7 @@ pub mod transfer;
 mod variants;
 mod vec_memory;
 pub mod vectors;
+mod word_list;
 
 pub use file::FileMemory;
 pub use folder::{AppendSync, Folder, LEGACY_DIR};

@@ -230,7 +230,7 @@ fn tail(path: &Path, from: u64) -> Vec<u8> {
         }
         let start = from.max(meta.len().saturating_sub(TAIL));
         file.seek(SeekFrom::Start(start))?;
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity((meta.len() - start) as usize + 1);
         file.take(TAIL).read_to_end(&mut bytes)?;
         if start > from {
             // The text starts in the middle of a line.

@@ -8,14 +8,13 @@ use tanmi_base::lang::is_han;
 
 use super::words::*;
 use crate::segment;
+use crate::word_list;
 
 /// A fact as data for comparisons.
 #[derive(Clone, Debug, Default)]
 pub struct Statement {
-    /// The terms before the first verb, without those that every subject may have.
-    pub subject: BTreeSet<String>,
-    /// All terms except values.
-    pub terms: BTreeSet<String>,
+    /// All terms except values, each once, sorted by hash.
+    pub terms: Vec<Term>,
     /// Numbers that state an amount, a time or a version.
     pub values: BTreeSet<String>,
     /// The text after the first verb, if it is a single name.
@@ -30,6 +29,27 @@ pub struct Statement {
     contrasts: [u16; CONTRASTS.len()],
 }
 
+/// A term of a fact.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Term {
+    /// Compared before the text, because that takes less work.
+    hash: u64,
+    pub text: String,
+    /// Whether it is part of the subject: it occurs before the first verb, and not every subject may have it.
+    pub is_subject: bool,
+}
+
+impl Term {
+    fn new(text: String, is_subject: bool) -> Term {
+        let add = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        Term { hash: text.bytes().fold(0xcbf2_9ce4_8422_2325, add), text, is_subject }
+    }
+
+    fn identity(&self) -> (u64, &str) {
+        (self.hash, &self.text)
+    }
+}
+
 /// The number of characters of a fact that are looked at.
 const MAX_CHARS: usize = 600;
 
@@ -38,8 +58,7 @@ const VERB: char = '\u{1}';
 
 impl Statement {
     pub fn new(content: &str, entities: &str) -> Statement {
-        let text: String =
-            content.chars().take(MAX_CHARS).flat_map(char::to_lowercase).map(halfwidth).collect();
+        let text = normalize(content);
         let listed = Listed::of(&text);
         let mut statement = Statement {
             has_change: listed.marks & CHANGE != 0,
@@ -50,10 +69,16 @@ impl Statement {
             ..Statement::default()
         };
         statement.read(&mark_verbs(&text, &listed.chinese));
-        for entity in entities.split('\n') {
+        for entity in entities.split('\n').filter(|entity| !entity.is_empty()) {
             let terms = segment::terms(entity).into_iter().filter(|term| is_term(term));
-            statement.terms.extend(terms);
+            statement.terms.extend(terms.map(|term| Term::new(term, false)));
         }
+        // Of equal terms, one of the subject stays.
+        statement
+            .terms
+            .sort_unstable_by(|a, b| a.identity().cmp(&b.identity()).then(b.is_subject.cmp(&a.is_subject)));
+        statement.terms.dedup_by(|later, kept| later.identity() == kept.identity());
+        statement.remove_generic_from_subject();
         statement
     }
 
@@ -63,8 +88,7 @@ impl Statement {
         // further term that is not shared.
         let mut words = [Vec::new(), Vec::new()];
         let mut before = "";
-        let tokens = tokens(text);
-        for token in &tokens {
+        for token in tokens(text) {
             let is_verb = is_verb(token);
             let marks = if token.starts_with(is_han) { 0 } else { marks_of(token) };
             if is_verb || marks & CHANGE != 0 {
@@ -80,7 +104,7 @@ impl Statement {
                     true => self.add(format!("#{token}"), is_subject),
                     false => {
                         is_subject &= before.is_empty();
-                        self.values.insert(token.clone());
+                        self.values.insert(token.to_owned());
                     }
                 }
             } else if token.starts_with(is_han) {
@@ -89,7 +113,11 @@ impl Statement {
                     self.add(term, is_subject);
                 }
             } else if !is_marker(token, marks) && !is_unit_after(before, token) {
-                words[usize::from(!is_subject)].extend(token.split(|c: char| !c.is_alphanumeric()));
+                let words = &mut words[usize::from(!is_subject)];
+                match token.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+                    true => words.push(token),
+                    false => words.extend(token.split(|c: char| !c.is_alphanumeric())),
+                }
             }
             if !is_subject && !is_number && !is_verb && token.contains(char::is_alphanumeric) {
                 rest.push(token);
@@ -102,22 +130,53 @@ impl Statement {
             }
         }
         self.name = match rest.as_slice() {
-            [one] if is_name(one) => Some((*one).clone()),
+            [one] if is_name(one) => Some((*one).to_owned()),
             _ => None,
         };
-        for word in GENERIC {
-            if self.subject.len() > 1 {
-                self.subject.remove(*word);
-            }
+    }
+
+    /// Removes the terms that every subject may have, in the order of their list; one term stays.
+    fn remove_generic_from_subject(&mut self) {
+        let mut left = self.subject().count();
+        let place = |term: &Term| GENERIC.iter().position(|word| *word == term.text);
+        let terms = self.terms.iter_mut().filter(|term| term.is_subject);
+        let mut generic: Vec<(usize, &mut Term)> =
+            terms.filter_map(|term| Some((place(term)?, term))).collect();
+        generic.sort_unstable_by_key(|(place, _)| *place);
+        for (_, term) in generic {
+            term.is_subject = left == 1;
+            left -= usize::from(left > 1);
         }
     }
 
     fn add(&mut self, term: String, is_subject: bool) {
         if is_subject {
             self.head.clone_from(&term);
-            self.subject.insert(term.clone());
         }
-        self.terms.insert(term);
+        self.terms.push(Term::new(term, is_subject));
+    }
+
+    /// Returns the terms of the subject.
+    pub fn subject(&self) -> impl Iterator<Item = &Term> {
+        self.terms.iter().filter(|term| term.is_subject)
+    }
+
+    /// Returns whether both have the same subject.
+    pub fn has_same_subject(&self, other: &Statement) -> bool {
+        self.subject().map(Term::identity).eq(other.subject().map(Term::identity))
+    }
+
+    /// Returns the terms of this statement that the other one has, too.
+    pub fn shared<'a>(&'a self, other: &'a Statement) -> impl Iterator<Item = &'a Term> {
+        let mut rest = other.terms.as_slice();
+        self.terms.iter().filter(move |term| {
+            while let Some((first, after)) = rest.split_first()
+                && first.identity() < term.identity()
+            {
+                rest = after;
+            }
+            rest.first().is_some_and(|first| first.identity() == term.identity())
+        })
     }
 
     /// Returns whether one is about staging and the other about production, or similar.
@@ -161,8 +220,8 @@ struct ListedWord {
     contrast: Option<(usize, usize)>,
 }
 
-/// The words of all lists, sorted. A word can occur several times.
-static LISTED: LazyLock<Vec<ListedWord>> = LazyLock::new(|| {
+/// The words of all lists with their keys, sorted by key. A word can occur several times.
+static LISTED: LazyLock<Vec<(u64, ListedWord)>> = LazyLock::new(|| {
     let marked = MARKED.iter().flat_map(|(list, marks)| list.iter().map(|word| (*word, *marks, None)));
     let groups = CONTRASTS.iter().enumerate();
     let contrasts = groups.flat_map(|(group, words)| {
@@ -170,43 +229,49 @@ static LISTED: LazyLock<Vec<ListedWord>> = LazyLock::new(|| {
     });
     let verbs = VERBS_ZH.iter().map(|(verb, ..)| (*verb, 0, None));
     let all = marked.chain(contrasts).chain(verbs);
-    let mut words: Vec<ListedWord> =
-        all.map(|(word, marks, contrast)| ListedWord { word, marks, contrast }).collect();
-    words.sort_unstable_by_key(|listed| listed.word);
+    let mut words: Vec<(u64, ListedWord)> = all
+        .map(|(word, marks, contrast)| (word_list::key(word), ListedWord { word, marks, contrast }))
+        .collect();
+    words.sort_unstable_by_key(|(key, _)| *key);
     words
 });
 
-/// Returns the words of the lists that start with a text, and possibly others after them.
-fn listed_from(text: &str) -> &'static [ListedWord] {
-    &LISTED[LISTED.partition_point(|listed| listed.word < text)..]
+/// Returns the words of the lists with a key of at least this one.
+fn listed_from(key: u64) -> impl Iterator<Item = &'static (u64, ListedWord)> {
+    LISTED[LISTED.partition_point(|(other, _)| *other < key)..].iter()
+}
+
+/// Returns the entries of the lists for a word.
+fn listed(word: &str) -> impl Iterator<Item = &'static ListedWord> {
+    let key = word_list::key(word);
+    let same_key = listed_from(key).take_while(move |(other, _)| *other == key);
+    same_key.map(|(_, listed)| listed).filter(move |listed| listed.word == word)
 }
 
 /// Returns the marks of an English word.
 fn marks_of(word: &str) -> u8 {
-    let same = listed_from(word).iter().take_while(|listed| listed.word == word);
-    same.fold(0, |marks, listed| marks | listed.marks)
+    listed(word).fold(0, |marks, listed| marks | listed.marks)
 }
 
 impl Listed {
     fn of(text: &str) -> Listed {
-        let mut listed = Listed::default();
+        let mut found = Listed::default();
         let words: Vec<&str> =
             text.split(|c: char| !is_word_char(c)).filter(|word| !word.is_empty()).collect();
         for word in &words {
-            for one in listed_from(word).iter().take_while(|one| one.word == *word) {
-                listed.add(one);
-            }
+            listed(word).for_each(|one| found.add(one));
         }
-        listed.add_phrases(&words.join(" "));
+        found.add_phrases(&words.join(" "));
         for (at, c) in text.char_indices().filter(|(_, c)| is_han(*c)) {
             let (rest, first) = (&text[at..], &text[at..at + c.len_utf8()]);
-            let same_start = listed_from(first).iter().take_while(|one| one.word.starts_with(c));
+            let all = listed_from(word_list::key(first)).map(|(_, one)| one);
+            let same_start = all.take_while(|one| one.word.starts_with(c));
             for one in same_start.filter(|one| rest.starts_with(one.word)) {
-                listed.add(one);
-                listed.chinese.push(one.word);
+                found.add(one);
+                found.chinese.push(one.word);
             }
         }
-        listed
+        found
     }
 
     fn add(&mut self, word: &ListedWord) {
@@ -235,6 +300,19 @@ static PHRASES: LazyLock<Vec<(&'static str, &'static str, u8)>> = LazyLock::new(
     all.filter_map(|(phrase, marks)| phrase.split_once(' ').map(|(first, rest)| (first, rest, marks)))
         .collect()
 });
+
+/// Returns the start of a text in lower case, with fullwidth letters and signs as the usual ones.
+fn normalize(content: &str) -> String {
+    let mut text = String::with_capacity(content.len().min(4 * MAX_CHARS));
+    for c in content.chars().take(MAX_CHARS) {
+        match c {
+            _ if c.is_ascii() => text.push(c.to_ascii_lowercase()),
+            _ if is_han(c) => text.push(c),
+            _ => text.extend(c.to_lowercase().map(halfwidth)),
+        }
+    }
+    text
+}
 
 fn halfwidth(c: char) -> char {
     match c {
@@ -282,7 +360,7 @@ fn mark_verbs(text: &str, occurring: &[&str]) -> String {
 }
 
 /// Splits a text into words, runs of Chinese characters, and [`VERB`].
-fn tokens(text: &str) -> Vec<String> {
+fn tokens(text: &str) -> Vec<&str> {
     #[derive(PartialEq, Clone, Copy)]
     enum Kind {
         Word,
@@ -290,31 +368,30 @@ fn tokens(text: &str) -> Vec<String> {
         Verb,
         Other,
     }
-    let chars: Vec<char> = text.chars().collect();
-    let kind_at = |at: usize| match chars[at] {
+    let kind_at = |at: usize, c: char| match c {
+        _ if c.is_ascii_alphanumeric() => Kind::Word,
         VERB => Kind::Verb,
         // Particles carry no meaning.
-        c if is_han(c) && segment::is_stop(&c.to_string()) => Kind::Other,
-        c if is_han(c) => Kind::Chinese,
-        c if c.is_alphanumeric() => Kind::Word,
+        _ if is_han(c) && segment::is_stop_char(c) => Kind::Other,
+        _ if is_han(c) => Kind::Chinese,
         '.' | '-' | '_' | '/' | ':' | '\'' | '@' => {
-            let is_inside = at > 0
-                && chars.get(at + 1).is_some_and(|next| is_word_char(*next))
-                && is_word_char(chars[at - 1]);
+            let is_inside = text[at + 1..].chars().next().is_some_and(is_word_char)
+                && text[..at].chars().next_back().is_some_and(is_word_char);
             if is_inside { Kind::Word } else { Kind::Other }
         }
+        _ if c.is_alphanumeric() => Kind::Word,
         _ => Kind::Other,
     };
-    let mut out: Vec<String> = Vec::new();
-    let mut last = Kind::Other;
-    for (at, c) in chars.iter().enumerate() {
-        let kind = kind_at(at);
-        match (kind, out.last_mut()) {
-            (Kind::Other, _) => {}
-            (kind, Some(open)) if kind == last => open.push(*c),
-            _ => out.push(c.to_string()),
+    let mut out: Vec<&str> = Vec::new();
+    let (mut start, mut last) = (0, Kind::Other);
+    let ends = text.char_indices().map(|(at, c)| (at, kind_at(at, c))).chain([(text.len(), Kind::Other)]);
+    for (at, kind) in ends {
+        if kind != last {
+            if last != Kind::Other {
+                out.push(&text[start..at]);
+            }
+            (start, last) = (at, kind);
         }
-        last = kind;
     }
     out
 }
@@ -331,7 +408,7 @@ fn is_value(word: &str) -> bool {
 /// Returns whether a number has its unit attached: `30s`, `10mb`.
 fn has_short_unit(word: &str) -> bool {
     let unit = word.trim_start_matches(|c: char| c.is_ascii_digit());
-    unit.len() < word.len() && UNITS.binary_search(&unit).is_ok()
+    unit.len() < word.len() && UNITS.contains(unit)
 }
 
 const NUMBER_WORDS: &[&str] =
@@ -348,11 +425,11 @@ fn pairs(run: &str) -> Vec<String> {
 }
 
 fn is_unit_after(before: &str, token: &str) -> bool {
-    is_value(before) && UNITS.binary_search(&token).is_ok()
+    is_value(before) && UNITS.contains(token)
 }
 
 fn is_verb(token: &str) -> bool {
-    token.starts_with(VERB) || VERBS.binary_search(&token).is_ok()
+    token.starts_with(VERB) || VERBS.contains(token)
 }
 
 /// Returns whether a word only states a change or the present.
@@ -362,7 +439,7 @@ fn is_marker(word: &str, marks: u8) -> bool {
 
 fn is_term(term: &str) -> bool {
     let is_single = term.starts_with(is_han) && term.chars().nth(1).is_none();
-    !is_single && !segment::is_stop(term) && VERBS.binary_search(&term).is_err()
+    !is_single && !segment::is_stop(term) && !VERBS.contains(term)
 }
 
 /// Returns whether a word can be the name of something, not a property such as `slow` or `protected`.

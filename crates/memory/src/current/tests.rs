@@ -196,8 +196,25 @@ fn is_near_duplicate_needs_same_values_and_polarity() {
 }
 
 #[test]
-fn word_lists_are_sorted() {
-    for list in [words::VERBS, words::UNITS] {
-        assert!(list.is_sorted());
-    }
+fn statement_terms_are_once_each_and_subjects_keep_one_generic_term() {
+    let subject = |text: &str| -> Vec<String> {
+        let statement = Statement::new(text, "");
+        let mut texts: Vec<String> = statement.terms.iter().map(|term| term.text.clone()).collect();
+        texts.sort();
+        assert!(texts.windows(2).all(|pair| pair[0] != pair[1]), "{texts:?}");
+        let mut subject: Vec<String> = statement.subject().map(|term| term.text.clone()).collect();
+        subject.sort();
+        subject
+    };
+    assert_eq!(subject("The billing service uses the billing queue"), ["bill"]);
+    assert_eq!(subject("The code service is old"), ["code"], "in the order of the list");
+    assert_eq!(subject("Every file is checked"), ["everi"]);
+    let (one, two) = (
+        Statement::new("The API gateway listens on port 8080", "nginx"),
+        Statement::new("nginx is the API gateway", ""),
+    );
+    let mut shared: Vec<&str> = one.shared(&two).map(|term| term.text.as_str()).collect();
+    shared.sort_unstable();
+    assert_eq!(shared, ["api", "gateway", "nginx"]);
+    assert!(!one.has_same_subject(&two) && one.has_same_subject(&Statement::new("API gateway is down", "")));
 }

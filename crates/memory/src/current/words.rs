@@ -1,5 +1,7 @@
 //! The words by which [`super::statement`] recognises changes, negations, subjects and values.
 
+use crate::word_list::WordList;
+
 /// Words and phrases of a statement that something is different from before.
 pub const CHANGES: &[&str] = &[
     "no longer",
@@ -132,8 +134,10 @@ pub const NEGATIONS_ZH: &[&str] = &[
     "关闭",
 ];
 
-/// Words that end the subject of a sentence: verbs in the forms that occur after a subject. Invariant: sorted.
-pub const VERBS: &[&str] = &[
+/// Words that end the subject of a sentence: verbs in the forms that occur after a subject.
+pub(super) static VERBS: WordList<{ VERB_LIST.len() }> = WordList::new(VERB_LIST);
+
+const VERB_LIST: &[&str] = &[
     "accept", "accepts", "add", "adds", "allow", "allows", "always", "are", "aren't", "avoid", "be",
     "became", "becomes", "been", "belong", "belongs", "build", "builds", "cache", "caches", "call", "calls",
     "can", "can't", "cannot", "come", "comes", "contain", "contains", "default", "defaults", "depend",
@@ -250,8 +254,10 @@ pub const SINGLE_VALUED: &[&str] = &[
     "directori",
 ];
 
-/// Words that name a unit after a number. Invariant: sorted.
-pub const UNITS: &[&str] = &[
+/// Words that name a unit after a number.
+pub(super) static UNITS: WordList<{ UNIT_LIST.len() }> = WordList::new(UNIT_LIST);
+
+const UNIT_LIST: &[&str] = &[
     "am", "b", "day", "days", "gb", "gib", "h", "hour", "hours", "kb", "kib", "mb", "mib", "min", "minute",
     "minutes", "month", "months", "ms", "percent", "pm", "px", "s", "sec", "second", "seconds", "tb", "utc",
     "week", "weeks", "year", "years",

@@ -1,6 +1,6 @@
 //! The choice of facts for a session start, among candidates from the index and the files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use tanmi_index::MemoryRow;
 
@@ -203,13 +203,13 @@ fn word_hashes(content: &str) -> Vec<u64> {
 /// Removes the words that more than every fourth fact has: they show nothing about a pair of facts.
 fn remove_common(words: &mut [Vec<u64>]) {
     const MIN_FACTS: usize = 8;
-    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
-    for hash in words.iter().flatten() {
-        *counts.entry(*hash).or_default() += 1;
-    }
     let limit = (words.len() / 4).max(MIN_FACTS);
+    let mut all: Vec<u64> = words.iter().flatten().copied().collect();
+    all.sort_unstable();
+    let same = all.chunk_by(|one, other| one == other);
+    let common: Vec<u64> = same.filter(|same| same.len() > limit).map(|same| same[0]).collect();
     for list in words {
-        list.retain(|hash| counts[hash] <= limit);
+        list.retain(|hash| common.binary_search(hash).is_err());
     }
 }
 

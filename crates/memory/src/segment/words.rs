@@ -1,5 +1,7 @@
 //! Words and characters with a special meaning for [`super`].
 
+use crate::word_list::WordList;
+
 /// Phrases that only mark a question and carry no topic.
 pub(super) const QUESTION_PHRASES: &[&str] = &[
     "为什么",
@@ -37,8 +39,11 @@ pub(super) const QUESTION_PHRASES: &[&str] = &[
 pub(super) const STOP_CHARS: &str =
     "的了是我你他她它们这那和与及或就都也很还又吗呢吧啊呀么之其把被让给对于以而但并";
 
-/// Invariant: sorted. Contains stems for words that are stemmed.
-pub(super) const STOP_WORDS: &[&str] = &[
+/// Words that carry no meaning by themselves.
+pub(super) static STOP_WORDS: WordList<{ STOP_LIST.len() }> = WordList::new(STOP_LIST);
+
+/// Contains stems for words that are stemmed.
+const STOP_LIST: &[&str] = &[
     "a", "about", "after", "again", "all", "also", "am", "an", "and", "ani", "any", "are", "arent", "as",
     "at", "be", "been", "befor", "before", "being", "both", "but", "by", "can", "cant", "could", "couldnt",
     "did", "didnt", "do", "doe", "does", "doesnt", "doing", "don", "dont", "dure", "during", "each", "ever",
@@ -54,7 +59,20 @@ pub(super) const STOP_WORDS: &[&str] = &[
     "your", "yours", "yourself",
 ];
 
-/// Irregular forms that stemming does not unite. Invariant: sorted.
+/// The forms of [`IRREGULAR`], at the same positions.
+pub(super) static IRREGULAR_FORMS: WordList<{ IRREGULAR.len() }> = WordList::new(&FORMS);
+
+const FORMS: [&str; IRREGULAR.len()] = {
+    let mut forms = [""; IRREGULAR.len()];
+    let mut at = 0;
+    while at < forms.len() {
+        forms[at] = IRREGULAR[at].0;
+        at += 1;
+    }
+    forms
+};
+
+/// Irregular forms that stemming does not unite, with the form that is stemmed.
 pub(super) const IRREGULAR: &[(&str, &str)] = &[
     ("ate", "eat"),
     ("became", "become"),
