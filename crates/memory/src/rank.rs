@@ -108,7 +108,9 @@ impl<'a> Terms<'a> {
         at: Option<Millis>,
         session: &'a str,
     ) -> Terms<'a> {
-        let own = join_terms.split(' ').filter(|term| !term.is_empty()).collect();
+        // Most terms are longer than three bytes, so the list rarely grows.
+        let mut own = Vec::with_capacity(join_terms.len() / 4);
+        own.extend(join_terms.split(' ').filter(|term| !term.is_empty()));
         let speaker = if speaker.is_empty() { Vec::new() } else { segment::terms(speaker) };
         Terms { own, speaker, features, is_turn, at, session }
     }
@@ -137,6 +139,8 @@ pub struct SearchQuestion {
     pub weights: Vec<f32>,
     /// Number of terms of the query itself.
     own: usize,
+    /// The last bytes of the terms, as a bit set of their lowest six bits.
+    ends: u64,
     pub days: Vec<DatePattern>,
     /// The details that the answer contains.
     pub asked: Features,
@@ -148,6 +152,7 @@ impl SearchQuestion {
         SearchQuestion {
             weights: vec![1.0; terms.len()],
             own: terms.len(),
+            ends: terms.iter().fold(0, |ends, term| ends | end_bit(term)),
             terms,
             days: dates::find_dates(text, now),
             asked: answer::asked(text),
@@ -158,11 +163,17 @@ impl SearchQuestion {
     pub fn add_terms(&mut self, added: Vec<AddedTerm>, frequencies: &mut Vec<u64>) {
         for one in added {
             if !self.terms.contains(&one.term) {
+                self.ends |= end_bit(&one.term);
                 self.terms.push(one.term);
                 self.weights.push(one.weight);
                 frequencies.push(one.frequency);
             }
         }
+    }
+
+    /// Returns whether a term can be one of the query. Most terms of a memory are excluded here, before they are looked up.
+    pub fn can_have(&self, term: &str) -> bool {
+        self.ends & end_bit(term) != 0
     }
 
     /// Returns how well a time matches the days that the question names, from 0 to 1.
@@ -178,6 +189,10 @@ impl SearchQuestion {
     pub fn day_terms(&self) -> Vec<String> {
         self.days.iter().flat_map(DatePattern::terms).collect()
     }
+}
+
+fn end_bit(term: &str) -> u64 {
+    term.as_bytes().last().map_or(0, |byte| 1 << (byte & 63))
 }
 
 /// Statistics of the collection.
@@ -229,12 +244,12 @@ pub fn idf(df: u64, docs: u64) -> f32 {
 }
 
 struct Scorer<'a> {
+    question: &'a SearchQuestion,
     index: HashMap<&'a str, usize, BuildHasherDefault<FastHasher>>,
     idf: Vec<f32>,
     /// The score of a memory that contains every term of the query itself.
     best: f32,
     length: f32,
-    asked: Features,
     weights: &'a Weights,
 }
 
@@ -245,7 +260,12 @@ impl<'a> Scorer<'a> {
         let best =
             idf[..question.own].iter().map(|idf| idf * (weights.k1 + 1.0)).sum::<f32>().max(f32::EPSILON);
         let index = question.terms.iter().enumerate().map(|(at, term)| (term.as_str(), at)).collect();
-        Scorer { index, idf, best, length: collection.length.max(1.0), asked: question.asked, weights }
+        Scorer { question, index, idf, best, length: collection.length.max(1.0), weights }
+    }
+
+    /// Returns the position of a term among those of the query.
+    fn position(&self, term: &str) -> Option<usize> {
+        if self.question.can_have(term) { self.index.get(term).copied() } else { None }
     }
 
     fn score_text(&self, doc: &DocInContext<'_>) -> f32 {
@@ -258,7 +278,7 @@ impl<'a> Scorer<'a> {
         }
         let mut score = self.bm25(&counts, own.len() as f32 / self.length);
         score += weights.pair * self.pair_score(own);
-        if doc.terms.speaker.iter().any(|term| self.index.contains_key(term.as_str())) {
+        if doc.terms.speaker.iter().any(|term| self.position(term).is_some()) {
             score *= 1.0 + weights.speaker;
         }
         if doc.terms.features & answer::QUESTION != 0 {
@@ -285,15 +305,15 @@ impl<'a> Scorer<'a> {
     fn turn_factor(&self, features: Features) -> f32 {
         let weights = self.weights;
         let details = features & answer::DETAILS;
-        let is_answer = self.asked & details != 0;
+        let is_answer = self.question.asked & details != 0;
         weights.turn
             * (1.0 + weights.detail * details.count_ones() as f32)
             * (1.0 + if is_answer { weights.answer } else { 0.0 })
     }
 
     fn count(&self, terms: &[&str], weight: f32, counts: &mut [f32]) {
-        for at in terms.iter().filter_map(|term| self.index.get(term)) {
-            counts[*at] += weight;
+        for at in terms.iter().filter_map(|term| self.position(term)) {
+            counts[at] += weight;
         }
     }
 
@@ -305,7 +325,7 @@ impl<'a> Scorer<'a> {
     }
 
     fn pair_score(&self, terms: &[&str]) -> f32 {
-        let positions: Vec<Option<usize>> = terms.iter().map(|term| self.index.get(term).copied()).collect();
+        let positions: Vec<Option<usize>> = terms.iter().map(|term| self.position(term)).collect();
         let mut found = std::collections::BTreeSet::new();
         for pair in positions.windows(2) {
             if let [Some(a), Some(b)] = pair

@@ -20,7 +20,7 @@ mod semantic;
 #[cfg(test)]
 mod tests;
 
-use candidates::{find_candidates, rarest_first};
+use candidates::{Candidates, find_candidates, rarest_first};
 pub use semantic::embed_missing;
 
 #[derive(Clone, Debug)]
@@ -190,16 +190,14 @@ impl<'a> TermSearch<'a> {
             return Ok(order);
         }
         let mut candidates = self.candidates(false)?;
-        let mut at = 0;
-        while order.len() < limit && at < candidates.len() {
-            let end = candidates.len().min(at + CANDIDATES);
-            let mut outlines = self.index.outlines(&candidates[at..end])?;
-            if at == 0 && !self.filter.all && is_mostly_hidden(&outlines) {
+        let mut is_first = true;
+        while order.len() < limit && !candidates.is_empty() {
+            let mut outlines = self.index.outlines(&candidates.take(CANDIDATES))?;
+            if std::mem::take(&mut is_first) && !self.filter.all && is_mostly_hidden(&outlines) {
                 // Filter hidden memories in the index instead.
                 candidates = self.candidates(true)?;
-                outlines = self.index.outlines(&candidates[..candidates.len().min(CANDIDATES)])?;
+                outlines = self.index.outlines(&candidates.take(CANDIDATES))?;
             }
-            at += CANDIDATES;
             let ranked = self.rank_outlines(&outlines);
             for portion in ranked.chunks(CONTEXT_CANDIDATES) {
                 if order.len() < limit {
@@ -226,19 +224,15 @@ impl<'a> TermSearch<'a> {
         Ok(())
     }
 
-    /// Returns the candidates, the better ones first. Hidden memories are left out if `is_strict` is set.
-    fn candidates(&self, is_strict: bool) -> Result<Vec<i64>> {
+    /// Returns the candidates. Hidden memories are left out if `is_strict` is set.
+    fn candidates(&self, is_strict: bool) -> Result<Candidates> {
         let known = rarest_first(&self.known);
         let mut found = find_candidates(self.index, &known, self.collection.docs, self.filter, is_strict)?;
         if found.len() < CANDIDATES / 4 {
             // Terms that never occur together provide no candidates. Then take the newest memories of each of the
             // rarest terms.
             for (_, term) in known.iter().take(3) {
-                for n in self.index.matching(&[term], self.filter, true, CANDIDATES / 2)? {
-                    if !found.contains(&n) {
-                        found.push(n);
-                    }
-                }
+                found.extend(self.index.matching(&[term], self.filter, true, CANDIDATES / 2)?);
             }
         }
         Ok(found)
@@ -267,7 +261,10 @@ impl<'a> TermSearch<'a> {
     /// must contain at least one, or be of the day that the question names.
     fn can_answer(&self, terms: &Terms<'_>) -> bool {
         terms.is_turn
-            || terms.own.iter().any(|term| self.question.terms.iter().any(|own| own == term))
+            || terms
+                .own
+                .iter()
+                .any(|term| self.question.can_have(term) && self.question.terms.iter().any(|own| own == term))
             || self.has_days && self.question.day_score(terms.at) >= 1.0
     }
 }
