@@ -432,6 +432,10 @@ impl LiveSessions for SessionService {
         let states = self.core.states();
         is_live(&states, &states.read(session), self.core.now())
     }
+
+    fn caller(&self) -> Option<&str> {
+        self.core.session.as_deref()
+    }
 }
 
 /// Returns whether a session is live: its client process runs and this is its latest session. If the process is unknown

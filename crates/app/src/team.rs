@@ -268,7 +268,7 @@ fn fetch(stores: &Stores, project: &Arc<dyn Project>, progress: &mut dyn FnMut(u
         fetched: synced.fetched,
         removed: synced.removed,
         delivered: delivered.sent,
-        undelivered: delivered.refused,
+        undelivered: delivered.refused.len(),
         different: None,
         kept: Vec::new(),
     })

@@ -21,6 +21,7 @@ mod session_save;
 mod smart_reminder;
 mod subagent_context;
 mod task_complete;
+mod write_refused;
 
 pub use binding_hint::needs_workspaces;
 pub use context_refresh::known_context;
@@ -112,6 +113,7 @@ fn default_throttle(key: &str, rule: BuiltinRuleId) -> Throttle {
 pub const BUILTIN_RULES: &[BuiltinRule] = &[
     binding_lost::RULE,
     claim_lost::RULE,
+    write_refused::RULE,
     session_info::RULE,
     context_inject::RULE,
     context_refresh::RULE,

@@ -64,6 +64,8 @@ pub struct SessionFacts {
     pub lost_workspace: Option<String>,
     /// Claims of the session that others ended, and that it was not told of.
     pub lost_claims: Vec<LostClaimFacts>,
+    /// Writes of the session that the server of a team refused later, and that it was not told of.
+    pub refused_writes: Vec<RefusedWriteFacts>,
     /// Hash of the context that was last injected into this session.
     pub seen_context: Option<String>,
     /// The rules that were last injected; `None` if they are too long to keep.
@@ -101,6 +103,13 @@ pub struct LostClaimFacts {
     pub by: String,
     /// Whether another session holds the node now.
     pub is_taken: bool,
+}
+
+/// A write that the server of a team refused after it had waited.
+#[derive(Clone, Debug, Default)]
+pub struct RefusedWriteFacts {
+    pub text: String,
+    pub reason: String,
 }
 
 #[derive(Clone, Debug, Default)]

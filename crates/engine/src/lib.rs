@@ -24,6 +24,6 @@ pub use escape_tags::escape_tags;
 pub use facts::{
     AvailableFacts, AvailableWorkspace, ChildCounts, DeclaredFacts, DeclaredFile, DigestFacts, FactLine,
     Facts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts,
-    SessionFacts, SummaryFacts, SurroundingsFacts, WorkspaceFacts,
+    RefusedWriteFacts, SessionFacts, SummaryFacts, SurroundingsFacts, WorkspaceFacts,
 };
 pub use render::{CONTEXT_RULES, fit_to_max_bytes, render};

@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 pub enum BuiltinRuleId {
     BindingLost,
     ClaimLost,
+    WriteRefused,
     SessionInfo,
     ContextInject,
     ContextRefresh,
@@ -28,6 +29,7 @@ impl BuiltinRuleId {
         match self {
             BuiltinRuleId::BindingLost => "binding-lost",
             BuiltinRuleId::ClaimLost => "claim-lost",
+            BuiltinRuleId::WriteRefused => "write-refused",
             BuiltinRuleId::SessionInfo => "session-info",
             BuiltinRuleId::ContextInject => "context-inject",
             BuiltinRuleId::ContextRefresh => "context-refresh",

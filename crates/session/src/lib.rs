@@ -15,7 +15,7 @@ mod state;
 pub use bindings::{Binding, Bindings, FileBindings};
 pub use ledger::{FileLedger, Ledger, LedgerEntry, LedgerRead, LedgerTail};
 pub use process::{ClientProcess, client_of_hook, client_of_server, current_process, is_running};
-pub use state::{HandledEvent, LastReminder, LockedState, LostClaim, SessionState, States};
+pub use state::{HandledEvent, LastReminder, LockedState, LostClaim, RefusedWrite, SessionState, States};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -70,6 +70,9 @@ pub struct SessionState {
     /// Claims of the session that others ended, and that it was not told of yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost_claims: Vec<LostClaim>,
+    /// Writes of the session that waited for the server of a team and were refused, and that it was not told of yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused_writes: Vec<RefusedWrite>,
     /// The client compacted the conversation since the context was last injected.
     pub compacted: bool,
     /// The user unbound the session.
@@ -111,6 +114,16 @@ pub struct LostClaim {
     /// Whether another session holds the node now.
     #[serde(skip_serializing_if = "std::ops::Not::not", rename = "taken")]
     pub is_taken: bool,
+}
+
+/// A write that waited for the server of a team, which then refused it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RefusedWrite {
+    /// The id of its entry in the outbox.
+    pub id: String,
+    pub text: String,
+    pub reason: String,
 }
 
 /// A reminder that was injected, with the fields of the specification.

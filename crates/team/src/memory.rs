@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tanmi_base::{Millis, fs};
+use tanmi_base::{Millis, fs, text};
 use tanmi_memory::recent::{StartMemory, StartQuery};
 use tanmi_memory::record::{self, Holder, Line};
 use tanmi_memory::search::Hit;
@@ -20,6 +20,7 @@ use tanmi_memory::{
 use tanmi_protocol::{
     Document, MEMORY, MemoryAnswer, MemoryCommand, MemoryOutcome, MemoryRequest, Positions,
 };
+use tanmi_session::{RefusedWrite, States};
 
 use crate::Member;
 use crate::client::{ClientError, LostOutcome};
@@ -28,6 +29,13 @@ use crate::outbox::{Delivered, Entry, MAX_ENTRIES, Outbox, OutboxError, QueuedWr
 
 /// How long new lines are indexed at once. A later search indexes the rest.
 const INDEX_TIME: Duration = Duration::from_secs(10);
+
+/// The most refused writes that a session is told of at once, and the width of the texts of one.
+const MAX_NOTES: usize = 20;
+const NOTE_COLUMNS: usize = 200;
+
+/// The number of lines of an import in one request.
+const IMPORT_LINES: usize = 500;
 
 /// How often the whole memory is fetched in one call: a server whose answers do not agree is not asked for ever.
 const MAX_FILLS: usize = 3;
@@ -90,8 +98,27 @@ impl TeamMemory {
     pub fn exchange(&self) -> Result<Delivered> {
         let delivered =
             self.outbox.deliver(&self.connection, &self.machine, (self.clock)()).map_err(queue_error)?;
+        self.note_refused(&delivered);
         self.catch_up()?;
         Ok(delivered)
+    }
+
+    /// Notes in the states of sessions which of their writes the server refused. Their next prompt tells it.
+    fn note_refused(&self, delivered: &Delivered) {
+        let states = States::new(&self.home);
+        for (id, entry) in &delivered.refused {
+            let session = entry.session.as_deref().filter(|session| states.exists(session));
+            let (Some(session), Some(refusal)) = (session, &entry.refusal) else { continue };
+            let short = |long: &str| text::fit(&text::one_line(long), NOTE_COLUMNS);
+            let (text, reason) = (short(&entry.describe().1), short(&refusal.message));
+            // Without the note, the next call or command tells it.
+            let _ = states.update(session, |state| {
+                state.refused_writes.retain(|known| known.id != *id);
+                state.refused_writes.push(RefusedWrite { id: id.clone(), text, reason });
+                let excess = state.refused_writes.len().saturating_sub(MAX_NOTES);
+                state.refused_writes.drain(..excess);
+            });
+        }
     }
 
     /// Brings the replica to the last change of the server.
@@ -200,6 +227,7 @@ impl TeamMemory {
     /// memory is up to date.
     pub(crate) fn deliver_briefly(&self) -> BTreeMap<String, u64> {
         let delivered = self.outbox.deliver_briefly(&self.connection, &self.machine, (self.clock)());
+        self.note_refused(&delivered);
         if delivered.changed.contains_key(MEMORY) {
             let _ = self.catch_up();
         }
@@ -207,7 +235,7 @@ impl TeamMemory {
     }
 
     /// Saves a line, or queues it if the server cannot be reached. Returns `None` if it was queued.
-    fn save_line(&self, line: String) -> Result<Option<MemoryAnswer>, SaveError> {
+    fn save_line(&self, line: String, session: &str) -> Result<Option<MemoryAnswer>, SaveError> {
         let key = new_key();
         match self.run(&save_request(&key, &line, &self.machine)) {
             Ok(answer) => {
@@ -215,7 +243,7 @@ impl TeamMemory {
                 Ok(Some(answer))
             }
             Err(ClientError::Unreachable { .. }) => {
-                let entry = Entry::new(QueuedWrite::Line(line), key, (self.clock)());
+                let entry = Entry::new(QueuedWrite::Line(line), Some(session), key, (self.clock)());
                 self.outbox.put(&entry).map_err(|error| SaveError::Other(queue_error(error)))?;
                 let _ = self.files().maintain(Instant::now() + INDEX_TIME, None);
                 Ok(None)
@@ -242,7 +270,7 @@ impl TeamMemory {
             let _ = self.catch_up();
             self.files().find_duplicate(fact)?;
         }
-        let saved = match self.save_line(sent.to_line()) {
+        let saved = match self.save_line(sent.to_line(), &fact.session) {
             Ok(Some(answer)) => match answer.outcome {
                 MemoryOutcome::Saved { id, is_duplicate: true } => duplicate(id),
                 _ => self.saved(fact, Delivery::Stored),
@@ -358,7 +386,7 @@ impl MemoryStore for TeamMemory {
     }
 
     fn save_summary(&self, summary: &Summary) -> Result<Delivery> {
-        match self.save_line(summary.to_line()) {
+        match self.save_line(summary.to_line(), &summary.session) {
             Ok(Some(_)) => Ok(Delivery::Stored),
             Ok(None) => Ok(Delivery::Queued),
             Err(SaveError::Refused(error)) => Err(self.failed(error)),

@@ -14,6 +14,8 @@ use tanmi_base::lock::{Lock, LockError};
 use tanmi_base::{Millis, fs, id};
 use tanmi_protocol::{MEMORY, MemoryCommand, MemoryRequest, RunRequest};
 
+use tanmi_workspace::command::Command;
+
 use crate::client::ClientError;
 use crate::connection::Connection;
 
@@ -32,6 +34,9 @@ pub struct Entry {
     pub at: Millis,
     /// Of the request.
     pub key: String,
+    /// The session that made the write, if one did. It is told if the server refuses the write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     #[serde(flatten)]
     pub write: QueuedWrite,
     /// Why the server refused it.
@@ -62,8 +67,27 @@ pub struct EntryRefusal {
 }
 
 impl Entry {
-    pub fn new(write: QueuedWrite, key: String, at: Millis) -> Entry {
-        Entry { kind: String::from("queued"), at, key, write, refusal: None, other: Map::new() }
+    pub fn new(write: QueuedWrite, session: Option<&str>, key: String, at: Millis) -> Entry {
+        let session = session.filter(|session| !session.is_empty()).map(str::to_owned);
+        Entry { kind: String::from("queued"), at, key, session, write, refusal: None, other: Map::new() }
+    }
+
+    /// Returns what the write is, `fact`, `summary` or `log`, and its text.
+    pub fn describe(&self) -> (&'static str, String) {
+        match &self.write {
+            QueuedWrite::Line(line) => {
+                let line: Value = serde_json::from_str(line).unwrap_or_default();
+                let part = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+                match line["type"] == "summary" {
+                    true => ("summary", format!("{} {}", part("topic"), part("summary"))),
+                    false => ("fact", part("content")),
+                }
+            }
+            QueuedWrite::Run(request) => match &request.command {
+                Command::AppendLog { event, .. } => ("log", event.clone()),
+                _ => ("log", String::new()),
+            },
+        }
     }
 
     /// Sends the write. Returns its stream and the number of its change.
@@ -116,7 +140,8 @@ fn io(path: &Path) -> impl FnOnce(std::io::Error) -> OutboxError {
 #[derive(Debug, Default)]
 pub struct Delivered {
     pub sent: usize,
-    pub refused: usize,
+    /// The entries that the server refused, each with its name.
+    pub refused: Vec<(String, Entry)>,
     /// The number of entries that still wait.
     pub left: usize,
     /// The streams that changed, with the number of the last change. Their replicas are not up to date yet.
@@ -245,8 +270,9 @@ impl Outbox {
                 }
                 Err(ClientError::Refused { status, code, message, .. }) if status != 401 => {
                     let refusal = EntryRefusal { code, message, at: now, is_told: false };
-                    self.set_aside(name, Entry { refusal: Some(refusal), ..entry })?;
-                    delivered.refused += 1;
+                    let entry = Entry { refusal: Some(refusal), ..entry };
+                    self.set_aside(name, &entry)?;
+                    delivered.refused.push((stem(name), entry));
                 }
                 Err(error) => {
                     delivered.problem = Some(error);
@@ -274,8 +300,8 @@ impl Outbox {
     }
 
     /// Moves an entry to those that the server refused.
-    fn set_aside(&self, name: &str, entry: Entry) -> Result<(), OutboxError> {
-        write(&self.undelivered().join(name), &entry)?;
+    fn set_aside(&self, name: &str, entry: &Entry) -> Result<(), OutboxError> {
+        write(&self.undelivered().join(name), entry)?;
         remove(&self.folder().join(name))
     }
 

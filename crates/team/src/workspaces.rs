@@ -384,7 +384,7 @@ impl Workspaces for TeamWorkspaces {
         id: &WorkspaceId,
         command: &Command,
         op: &OpContext,
-        _: &dyn LiveSessions,
+        sessions: &dyn LiveSessions,
     ) -> Result<Committed> {
         let session = claimant_of(command);
         let claim = needed_claim(command).map(|node| claim_name(id, node, session.as_deref()));
@@ -400,7 +400,7 @@ impl Workspaces for TeamWorkspaces {
             expects: None,
         };
         if let Command::AppendLog { target, event } = command {
-            return self.append_log(target, event, op, with_key);
+            return self.append_log(target, event, (op, sessions.caller()), with_key);
         }
         let answer = self.connection.command(with_key, |client, request| client.run(request));
         let answer = answer.map_err(|error| self.failed(error))?;

@@ -155,6 +155,11 @@ pub struct Committed {
 /// node over.
 pub trait LiveSessions {
     fn is_live(&self, session: &str) -> bool;
+
+    /// Returns the session that gives the command, if it is known.
+    fn caller(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// For callers without sessions: every holder counts as dead.

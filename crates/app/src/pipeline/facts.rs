@@ -7,10 +7,10 @@ use tanmi_base::{Millis, clock, paths, text};
 use tanmi_engine::{
     AvailableFacts, AvailableWorkspace, ChildCounts, ContextHash, CustomRule, DeclaredFacts, Facts,
     InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts,
-    SessionFacts, SkipReason, SurroundingsFacts, WorkspaceFacts,
+    RefusedWriteFacts, SessionFacts, SkipReason, SurroundingsFacts, WorkspaceFacts,
 };
 use tanmi_event::{BuiltinRuleId, Event, EventKind, Source, StartSource};
-use tanmi_session::{Binding, LostClaim, SessionState};
+use tanmi_session::{Binding, LostClaim, RefusedWrite, SessionState};
 use tanmi_workspace::context::{ChildConclusion, ReferenceBlock};
 use tanmi_workspace::model::{LogEntry, Node, NodeStatus, PERSON, RefStatus, Workspace, WorkspaceStatus};
 use tanmi_workspace::store::{
@@ -46,6 +46,7 @@ pub fn build(
             id: text::one_line(&event.session),
             lost_workspace: None,
             lost_claims: state.lost_claims.iter().map(lost_claim_facts).collect(),
+            refused_writes: state.refused_writes.iter().map(refused_write_facts).collect(),
             seen_context: state.seen_context.clone(),
             told_rules: state.told_rules.clone(),
             told_problem: state.told_problem.clone(),
@@ -79,6 +80,10 @@ pub fn build(
 fn lost_claim_facts(claim: &LostClaim) -> LostClaimFacts {
     let LostClaim { node, title, by, is_taken } = claim.clone();
     LostClaimFacts { id: node, title, by, is_taken }
+}
+
+fn refused_write_facts(write: &RefusedWrite) -> RefusedWriteFacts {
+    RefusedWriteFacts { text: write.text.clone(), reason: write.reason.clone() }
 }
 
 /// The context of a bound session at one moment.

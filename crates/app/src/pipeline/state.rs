@@ -124,6 +124,9 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
     if decision.actions.iter().any(|action| action.rule == BuiltinRuleId::ClaimLost) {
         state.lost_claims.clear();
     }
+    if decision.actions.iter().any(|action| action.rule == BuiltinRuleId::WriteRefused) {
+        state.refused_writes.clear();
+    }
     let has_memory = decision.actions.iter().any(|action| action.kind == ActionKind::Memory);
     if let Some(digest) = facts.memory.as_ref().ok().and_then(|memory| memory.digest.as_ref())
         && has_memory

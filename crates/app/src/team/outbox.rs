@@ -1,11 +1,9 @@
 //! The writes of a joined project that wait for its server, and those that the server refused.
 
 use serde::Serialize;
-use serde_json::Value;
 use tanmi_base::{Lang, Millis, text};
 use tanmi_memory::dates;
 use tanmi_team::{Entry, Outbox, OutboxError, QueuedWrite};
-use tanmi_workspace::command::Command;
 
 use super::TeamService;
 use crate::core::Core;
@@ -66,22 +64,10 @@ pub struct DiscardResult {
 impl OutboxEntry {
     fn of(id: String, entry: &Entry) -> OutboxEntry {
         let short = |long: &str| text::fit(&text::one_line(long), TEXT_COLUMNS);
-        let (kind, shown, workspace_id) = match &entry.write {
-            QueuedWrite::Line(line) => {
-                let line: Value = serde_json::from_str(line).unwrap_or_default();
-                let part = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
-                match line["type"] == "summary" {
-                    true => ("summary", format!("{} {}", part("topic"), part("summary")), None),
-                    false => ("fact", part("content"), None),
-                }
-            }
-            QueuedWrite::Run(request) => {
-                let event = match &request.command {
-                    Command::AppendLog { event, .. } => event.as_str(),
-                    _ => "",
-                };
-                ("log", event.to_owned(), Some(request.stream.to_string()))
-            }
+        let (kind, shown) = entry.describe();
+        let workspace_id = match &entry.write {
+            QueuedWrite::Line(_) => None,
+            QueuedWrite::Run(request) => Some(request.stream.to_string()),
         };
         let state = if entry.refusal.is_some() { "undelivered" } else { "queued" };
         let (code, message) = match &entry.refusal {
@@ -141,10 +127,21 @@ impl TeamService {
         Ok(DiscardResult { discarded })
     }
 
-    /// Returns what to tell about writes that the server refused, once for each.
+    /// Returns what to tell about writes that the server refused, once for each. The session that calls is then not told of
+    /// its own at its next prompt.
     pub fn take_undelivered(&self, lang: Lang) -> Option<String> {
         let untold = self.core.project.team()?.memory().outbox().take_untold();
         let (_, entry) = untold.first()?;
+        let caller = self.core.session.as_deref();
+        if let Some(session) =
+            caller.filter(|_| untold.iter().any(|(_, told)| told.session.as_deref() == caller))
+        {
+            let is_told = |id: &str| untold.iter().any(|(told, _)| told == id);
+            let _ = self
+                .core
+                .states()
+                .update(session, |state| state.refused_writes.retain(|write| !is_told(&write.id)));
+        }
         let first = OutboxEntry::of(String::new(), entry);
         let (count, what, why) = (untold.len(), first.text, first.message.unwrap_or_default());
         Some(lang.pick(

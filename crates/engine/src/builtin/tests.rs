@@ -9,8 +9,8 @@ use super::*;
 use crate::context_hash::ContextHash;
 use crate::facts::{
     AvailableFacts, AvailableWorkspace, ChildCounts, FactLine, InProgressFacts, LostClaimFacts, MemoryFacts,
-    NodeFacts, NodeText, OverviewFacts, ParentFacts, SessionFacts, SummaryFacts, SurroundingsFacts,
-    WorkspaceFacts,
+    NodeFacts, NodeText, OverviewFacts, ParentFacts, RefusedWriteFacts, SessionFacts, SummaryFacts,
+    SurroundingsFacts, WorkspaceFacts,
 };
 use crate::{BUILTIN_RULES, decide};
 
@@ -83,6 +83,14 @@ fn available() -> AvailableFacts {
         total: 5,
         first: vec![workspace("ws-x", "Rework auth", 3), workspace("ws-y", "Docs site", 0)],
     }
+}
+
+fn refused_writes() -> Vec<RefusedWriteFacts> {
+    let write = |text: &str| RefusedWriteFacts {
+        text: text.to_owned(),
+        reason: String::from("workspace ws-mg8k2x9a-4hj7qp is archived"),
+    };
+    vec![write("Tokens are signed with RS256"), write("Rotated the key")]
 }
 
 fn lost_claims() -> Vec<LostClaimFacts> {
@@ -192,6 +200,9 @@ fn builtin_rules_by_event_and_platform_inject_expected_text() {
             lost.session.lost_claims.truncate(1);
             lost.session.lost_claims[0].is_taken = false;
             show("prompt, bound, claim ended", injected_text(&prompt("x"), &lost));
+            let mut refused = bound(lang);
+            refused.session.refused_writes = refused_writes();
+            show("prompt, bound, write refused", injected_text(&prompt("x"), &refused));
             show("prompt, unbound, keyword", injected_text(&prompt("继续工作区任务"), &unbound(lang)));
             let none = Facts { available: AvailableFacts::default(), ..unbound(lang) };
             show("start, unbound, no workspace", injected_text(&start, &none));
@@ -235,6 +246,19 @@ fn claim_lost_with_long_names_stays_within_300_bytes() {
         let decision = run(&event(&CLAUDE_CODE, EventKind::PromptSubmit, "x"), &facts);
         let text = &decision.actions[0].content;
         assert!(text.len() <= 300, "{} bytes: {text}", text.len());
+    }
+}
+
+#[test]
+fn write_refused_with_long_texts_stays_within_420_bytes() {
+    for (lang, long) in [(Lang::Zh, "很长的文本"), (Lang::En, "a long text ")] {
+        let mut facts = bound(lang);
+        facts.session.refused_writes = refused_writes();
+        let write = &mut facts.session.refused_writes[0];
+        (write.text, write.reason) = (long.repeat(50), long.repeat(50));
+        let decision = run(&event(&CLAUDE_CODE, EventKind::PromptSubmit, "x"), &facts);
+        let text = &decision.actions[0].content;
+        assert!(text.len() <= 420, "{} bytes: {text}", text.len());
     }
 }
 

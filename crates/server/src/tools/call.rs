@@ -72,7 +72,7 @@ pub fn perform(
             }
             if request.is_for_agent {
                 if let (Some(note), Some(fields)) =
-                    (app.team.take_undelivered(app.lang()), value.as_object_mut())
+                    (call.app.team.take_undelivered(app.lang()), value.as_object_mut())
                 {
                     fields.insert(String::from("undelivered"), json!(note));
                 }

@@ -20,7 +20,7 @@ impl TeamWorkspaces {
         &self,
         target: &Target,
         event: &str,
-        op: &OpContext,
+        (op, session): (&OpContext, Option<&str>),
         request: impl Fn(String) -> RunRequest,
     ) -> Result<Committed> {
         let request = request(new_key());
@@ -31,7 +31,7 @@ impl TeamWorkspaces {
                 self.deliver_briefly();
                 Ok(Committed { outcome: answer.outcome, seq: answer.seq })
             }
-            Err(ClientError::Unreachable { .. }) => self.queue_log(target, event, op, request),
+            Err(ClientError::Unreachable { .. }) => self.queue_log(target, event, (op, session), request),
             Err(error) => Err(self.failed(error)),
         }
     }
@@ -40,7 +40,7 @@ impl TeamWorkspaces {
         &self,
         target: &Target,
         event: &str,
-        op: &OpContext,
+        (op, session): (&OpContext, Option<&str>),
         request: RunRequest,
     ) -> Result<Committed> {
         let (id, now) = (request.stream.clone(), (self.clock)());
@@ -49,7 +49,7 @@ impl TeamWorkspaces {
         let total = self.replica.activity(&id, target, now)?.log.len() + 1;
         let seq = self.replica.position(&id, now)?.unwrap_or_default();
         let key = request.key.clone();
-        let entry = Entry::new(QueuedWrite::Run(Box::new(request)), key, now);
+        let entry = Entry::new(QueuedWrite::Run(Box::new(request)), session, key, now);
         self.memory.outbox().put(&entry).map_err(|error| match error {
             OutboxError::Full => Error::OutboxFull { limit: MAX_ENTRIES },
             OutboxError::Io { path, source } => Error::io(path)(source),

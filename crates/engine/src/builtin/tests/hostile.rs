@@ -52,6 +52,7 @@ fn hostile_facts(lang: Lang) -> Facts {
             id: text(),
             lost_workspace: Some(text()),
             lost_claims: vec![LostClaimFacts { id: text(), title: text(), by: text(), is_taken: true }],
+            refused_writes: vec![RefusedWriteFacts { text: text(), reason: text() }],
             ..SessionFacts::default()
         },
         workspace: Some(WorkspaceFacts {
@@ -156,6 +157,7 @@ fn builtin_rules_hostile_facts_are_escaped_in_every_text() {
     let missing: Vec<_> = [
         "binding-lost",
         "claim-lost",
+        "write-refused",
         "session-info",
         "context-inject",
         "context-refresh",
