@@ -5,12 +5,13 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::json;
+use tanmi_base::clock::DAY;
 use tanmi_base::{Millis, hash};
 use tanmi_protocol::{Positions, RunAnswer, RunRequest};
 use tanmi_workspace::command::{self, Command, LiveSessions, Outcome};
 use tanmi_workspace::error::{Error, Holder};
 use tanmi_workspace::model::*;
-use tanmi_workspace::ops::{OpContext, TransitionRequest};
+use tanmi_workspace::ops::{self, OpContext, TransitionRequest};
 use tanmi_workspace::state::Action;
 
 use crate::audit::{AuditEvent, AuditKind};
@@ -24,6 +25,8 @@ use crate::tx::{Author, COMMIT_LEASE, PgTx};
 
 /// How long a session counts as alive after its last call.
 pub const LEASE: Millis = 10 * 60 * 1000;
+/// The greatest age of a log line: that of an older one is taken for the error of a clock.
+const MAX_AGE: Millis = 365 * DAY;
 /// How often a request is tried when other transactions are in its way.
 const ATTEMPTS: u32 = 8;
 /// Begins the holder of a node that a person without a session started. No session begins with it.
@@ -109,7 +112,13 @@ impl PgStore {
         check_claim(tx, request, &claimant, leases)?;
         let now = tx.now();
         let op = OpContext { now, operator: request.operator, auto_log: true, moves_focus: true };
-        let applied = command::apply(tx, &claimed_by(request, &claimant, &caller.name), &op, leases);
+        let applied = match (&request.command, request.age) {
+            (Command::AppendLog { target, event }, Some(age)) => {
+                let entry = ops::append_log(tx, target, event, now - age.clamp(0, MAX_AGE), &op);
+                entry.map(|(entry, total)| Outcome::Log { entry, total, is_queued: false })
+            }
+            _ => command::apply(tx, &claimed_by(request, &claimant, &caller.name), &op, leases),
+        };
         let outcome = applied.map_err(|error| name_holder(tx, error))?;
         tx.set_deed(Deed::of_command(&request.command, &outcome));
         forced_claim(caller, request).map(|event| tx.record_audit(&event)).transpose()?;

@@ -91,7 +91,12 @@ impl Entry {
     }
 
     /// Sends the write. Returns its stream and the number of its change.
-    fn send(&self, connection: &Connection, machine: &str) -> Result<(String, u64), ClientError> {
+    fn send(
+        &self,
+        connection: &Connection,
+        machine: &str,
+        now: Millis,
+    ) -> Result<(String, u64), ClientError> {
         match &self.write {
             QueuedWrite::Line(line) => {
                 let request = save_request(&self.key, line, machine);
@@ -99,7 +104,9 @@ impl Entry {
                 Ok((String::from(MEMORY), answer.seq.max(0).cast_unsigned()))
             }
             QueuedWrite::Run(request) => {
-                let answer = connection.read(|client| client.run(request))?;
+                let age = Some((now - self.at).max(0));
+                let request = RunRequest { age, ..RunRequest::clone(request) };
+                let answer = connection.read(|client| client.run(&request))?;
                 Ok((request.stream.to_string(), answer.seq))
             }
         }
@@ -261,7 +268,7 @@ impl Outbox {
             let path = folder.join(name);
             // One that cannot be read stays in place; `doctor` counts it.
             let Some(entry) = read(&path) else { continue };
-            match entry.send(connection, machine) {
+            match entry.send(connection, machine, now) {
                 Ok((stream, seq)) => {
                     remove(&path)?;
                     delivered.sent += 1;

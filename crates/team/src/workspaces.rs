@@ -398,6 +398,7 @@ impl Workspaces for TeamWorkspaces {
             machine: self.machine_of(session.as_deref()),
             fence,
             expects: None,
+            age: None,
         };
         if let Command::AppendLog { target, event } = command {
             return self.append_log(target, event, (op, sessions.caller()), with_key);

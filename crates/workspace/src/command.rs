@@ -235,7 +235,7 @@ pub fn apply(
             node(ops::edit_reference(tx, &node_id, &target, edit, op)?)
         }
         Command::AppendLog { target, event } => {
-            let (entry, total) = ops::append_log(tx, &target, &event, op)?;
+            let (entry, total) = ops::append_log(tx, &target, &event, op.now, op)?;
             Outcome::Log { entry, total, is_queued: false }
         }
         Command::UpdateProblem { target, change } => {

@@ -53,6 +53,7 @@ impl Team {
             machine: format!("machine of {session}"),
             fence: None,
             expects: None,
+            age: None,
         }
     }
 
@@ -108,6 +109,42 @@ fn request_repeated_after_workspace_was_deleted_returns_stored_answer() {
         Err(RunError::Store(error)) => assert_eq!(error.code(), "WORKSPACE_NOT_FOUND"),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn log_line_with_age_is_stamped_earlier_and_appended_last() {
+    let Some(cluster) = Cluster::start() else { return };
+    let team = Team::new(&cluster);
+    let append = |key: &str, age: Option<i64>| {
+        let command = Command::AppendLog { target: Target::Workspace, event: key.to_owned() };
+        let request = RunRequest { age, ..team.request(key, "ada-1", command) };
+        team.store.run_request(&team.ada, &request).unwrap();
+    };
+    append("fresh-line", None);
+    append("old-line", Some(3_600_000));
+    append("line-from-future", Some(-3_600_000));
+    append("line-of-no-clock", Some(i64::MAX));
+    let log = team.store.activity(&team.id, &Target::Workspace, NOW).unwrap().log;
+    let tail = &log[log.len() - 4..];
+    let events: Vec<&str> = tail.iter().map(|entry| entry.event.as_str()).collect();
+    assert_eq!(
+        events,
+        ["fresh-line", "old-line", "line-from-future", "line-of-no-clock"],
+        "in order of arrival"
+    );
+    let stamp = |at: usize| tail[at].timestamp.as_str();
+    assert!(stamp(1) < stamp(0) && stamp(2) >= stamp(0) && stamp(3) < stamp(1), "{tail:?}");
+    assert!(stamp(2)[..4] == stamp(0)[..4] && stamp(3) > "2020", "{tail:?}");
+}
+
+#[test]
+fn feed_of_memory_without_changes_is_empty() {
+    let Some(cluster) = Cluster::start() else { return };
+    let team = Team::new(&cluster);
+    let page =
+        |seq: i64| team.store.changes_after(&Positions::from([(String::from("memory"), seq)])).unwrap();
+    assert_eq!((page(0).gaps, page(0).changes), (vec![], vec![]));
+    assert_eq!(page(3).gaps, ["memory"], "of another database");
 }
 
 #[test]

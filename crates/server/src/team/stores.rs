@@ -245,6 +245,7 @@ impl Workspaces for CallerWorkspaces {
             machine: String::from(MACHINE),
             fence: None,
             expects: None,
+            age: None,
         };
         let answer = self.store.run_request(&self.caller, &request).map_err(refused)?;
         self.heads.notify(&self.caller.project);

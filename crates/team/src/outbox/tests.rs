@@ -119,3 +119,20 @@ fn discard_removes_named_entries_and_without_names_refused_ones() {
     assert_eq!(fixture.outbox.discard(&[]).unwrap(), 1);
     assert_eq!(fixture.outbox.counts(), OutboxCounts::default());
 }
+
+#[test]
+fn deliver_log_line_tells_how_long_ago_it_was_written() {
+    let fixture = Fixture::new();
+    let run: RunRequest = serde_json::from_value(serde_json::json!({
+        "key": "k-12345678", "stream": "ws-mj2hy912-u02rz9", "operator": "AI",
+        "command": {"command": "append_log", "target": "workspace", "event": "tried"},
+    }))
+    .unwrap();
+    for at in [NOW - 90_000, NOW + 3_600_000] {
+        let write = QueuedWrite::Run(Box::new(run.clone()));
+        fixture.outbox.put(&Entry::new(write, None, new_key(), at)).unwrap();
+    }
+    assert_eq!(fixture.deliver().sent, 2);
+    let ages: Vec<Value> = fixture.server.data().commands.iter().map(|body| body["age"].clone()).collect();
+    assert_eq!(ages, [90_000, 0], "a clock that was set back gives no negative age");
+}

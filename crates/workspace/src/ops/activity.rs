@@ -76,16 +76,17 @@ fn edit(
     }
 }
 
-/// Appends to a log. Returns the entry and the number of all entries.
+/// Appends to a log an entry that was written at `at`. Returns the entry and the number of all entries.
 pub fn append_log(
     tx: &mut dyn Tx,
     target: &Target,
     event: &str,
+    at: Millis,
     op: &OpContext,
 ) -> Result<(LogEntry, usize)> {
     limits::check_filled_line("log", event)?;
     writable_workspace(tx)?;
-    let entry = LogEntry::new(op.now, op.operator, event);
+    let entry = LogEntry::new(at, op.operator, event);
     let total = tx.append_log(target, entry.clone(), op.now)?;
     Ok((entry, total))
 }

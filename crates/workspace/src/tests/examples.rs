@@ -169,7 +169,7 @@ fn archived_workspace_is_read_only() {
         );
         assert_eq!(error_code(b.change(|tx| move_node(tx, &task, &NodeId::root(), &op))), archived);
         assert_eq!(error_code(b.change(|tx| delete_unclaimed(tx, &task, &op))), archived);
-        assert_eq!(error_code(b.change(|tx| append_log(tx, &target, "x", &op))), archived);
+        assert_eq!(error_code(b.change(|tx| append_log(tx, &target, "x", op.now, &op))), archived);
         assert_eq!(error_code(b.change(|tx| clear_problem(tx, &target, &op))), archived);
         assert_eq!(
             error_code(b.change(|tx| edit_reference(tx, &task, "a.md", ReferenceEdit::Remove, &op))),
@@ -268,7 +268,7 @@ fn problem_and_log_are_updated_and_cleared() {
             assert_eq!(error_code(problem(None, Some(" "))), "INVALID_ARGUMENT");
             assert!(b.change(|tx| clear_problem(tx, &target, &op)).unwrap().is_some());
             assert!(b.change(|tx| clear_problem(tx, &target, &op)).unwrap().is_none());
-            b.change(|tx| append_log(tx, &target, "多\n行", &op)).unwrap();
+            b.change(|tx| append_log(tx, &target, "多\n行", op.now, &op)).unwrap();
             let activity = b.view(|tx| read_activity(tx, &target));
             assert_eq!(activity.log.last().unwrap().event, "多\n行");
             assert_eq!(activity.last_log_at, Some(op.now));
@@ -393,7 +393,7 @@ fn context_over_limits_lists_omissions() {
         let op = b.tick();
         let target = Target::Node(task.clone());
         for n in 0..40 {
-            b.change(|tx| append_log(tx, &target, &format!("第 {n} 步"), &op)).unwrap();
+            b.change(|tx| append_log(tx, &target, &format!("第 {n} 步"), op.now, &op)).unwrap();
         }
         let change = NodeChange {
             requirement: Some("很长。".repeat(20_000)),
@@ -577,7 +577,7 @@ fn list_in_texts_finds_words_of_log_with_excerpt_and_path() {
         b.add_execution(&plan, "other");
         let op = b.tick();
         let event = format!("{} the Sandbox clock is late", "word ".repeat(40));
-        b.change(|tx| append_log(tx, &Target::Node(task.clone()), &event, &op)).unwrap();
+        b.change(|tx| append_log(tx, &Target::Node(task.clone()), &event, op.now, &op)).unwrap();
         let find = |words: &str, in_texts| {
             let words = ListQuery::split_search_words(words);
             b.view(|tx| list(tx, &ListQuery { words: words.clone(), in_texts, ..ListQuery::default() })).nodes

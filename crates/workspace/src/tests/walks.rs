@@ -56,7 +56,7 @@ fn append_log_returns_number_of_entries_and_sets_times() {
         for target in [Target::Workspace, Target::Node(task.clone())] {
             let before = b.view(|tx| read_activity(tx, &target)).log.len();
             let op = b.tick();
-            let (entry, total) = b.change(|tx| append_log(tx, &target, "tried", &op)).unwrap();
+            let (entry, total) = b.change(|tx| append_log(tx, &target, "tried", op.now, &op)).unwrap();
             let activity = b.view(|tx| read_activity(tx, &target));
             assert_eq!((total, activity.log.len()), (before + 1, before + 1));
             assert_eq!((activity.log.last(), activity.last_log_at), (Some(&entry), Some(op.now)));
