@@ -434,6 +434,13 @@ impl Error {
                 texts("选择「遮盖后保存」或「原样保存」", "choose “Mask and save” or “Save as it is”"),
             ),
             Error::UserDecides { .. } => texts("请用户自己修改", "ask the user to change it"),
+            Error::Team(TeamProblem::Changed { .. }) if interface == Interface::Mcp => texts(
+                "请用户重新连接此客户端的 MCP 服务器，然后重试",
+                "ask the user to reconnect this MCP server, then repeat the call",
+            ),
+            Error::Team(TeamProblem::Changed { .. }) if interface == Interface::Page => {
+                texts("重启此服务器，然后重新载入页面", "restart this server, then reload the page")
+            }
             // Only the user moves the data of a project.
             Error::Team(problem) if interface == Interface::CommandLine => problem.hint(),
             Error::NoWorkspace { .. } => {

@@ -102,6 +102,8 @@ pub trait Projects: Send + Sync {
     fn remember(&self, found: &[KnownWorkspace]) -> Result<()>;
     /// Remembers that a workspace is used in this project. Its name follows when it is listed.
     fn remember_use(&self, id: &WorkspaceId, project: &dyn Project) -> Result<()>;
+    /// Looks whether projects joined or left a team. Those that are opened after it are as they are now.
+    fn refresh(&self) {}
     /// Returns the projects that were opened so far.
     fn opened(&self) -> Vec<Arc<dyn Project>>;
 }
@@ -123,7 +125,7 @@ impl Stores {
             projects: Arc::new(LocalProjects {
                 home: home.to_owned(),
                 registry: Registry::new(home),
-                members: OnceLock::new(),
+                members: Mutex::default(),
                 open: Mutex::default(),
             }),
             bindings: Arc::new(FileBindings::new(home)),
@@ -279,11 +281,12 @@ impl Project for JoinedProject {
 struct LocalProjects {
     home: PathBuf,
     registry: Registry,
-    /// The joined projects, or why they are not known. Read once: a running program sees a later `team join` after its
-    /// restart.
-    members: OnceLock<Result<Vec<Member>, String>>,
+    /// The joined projects, or why they are not known. Read once, and again by [`Projects::refresh`].
+    members: Mutex<Option<Arc<KnownMembers>>>,
     open: Mutex<OpenProjects>,
 }
+
+type KnownMembers = Result<Vec<Member>, String>;
 
 /// The projects that were opened, so that each store is opened once.
 #[derive(Default)]
@@ -294,13 +297,17 @@ struct OpenProjects {
 }
 
 impl LocalProjects {
-    fn members(&self) -> Result<&[Member], &str> {
-        let load = || Membership::new(&self.home).all().map_err(|error| error.to_string());
-        self.members.get_or_init(load).as_ref().map(Vec::as_slice).map_err(String::as_str)
+    fn members(&self) -> Arc<KnownMembers> {
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        members.get_or_insert_with(|| Arc::new(self.read_members())).clone()
+    }
+
+    fn read_members(&self) -> KnownMembers {
+        Membership::new(&self.home).all().map_err(|error| error.to_string())
     }
 
     fn open(&self, folder: &Path, joined: &mut BTreeMap<PathBuf, JoinedProject>) -> Arc<dyn Project> {
-        let place = match self.members() {
+        let place = match &*self.members() {
             Ok(members) => {
                 if let Some(member) = find_member(members, &self.home, folder) {
                     let replica = member.replica(&self.home);
@@ -339,10 +346,11 @@ impl Projects for LocalProjects {
     }
 
     fn checkout(&self, folder: &Path, cwd: Option<&Path>) -> PathBuf {
-        let member = match folder.starts_with(replicas(&self.home)) {
-            true => self.members().ok().and_then(|members| find_member(members, &self.home, folder)),
-            false => None,
-        };
+        if !folder.starts_with(replicas(&self.home)) {
+            return folder.to_owned();
+        }
+        let members = self.members();
+        let member = members.as_ref().as_ref().ok().and_then(|all| find_member(all, &self.home, folder));
         member.and_then(|member| checkout_of(member, cwd)).unwrap_or(folder).to_owned()
     }
 
@@ -373,6 +381,17 @@ impl Projects for LocalProjects {
 
     fn remember_use(&self, id: &WorkspaceId, project: &dyn Project) -> Result<()> {
         self.registry.record(id, project.folder())
+    }
+
+    fn refresh(&self) {
+        // A file that cannot be read now is reported by the next process.
+        let Ok(read) = self.read_members() else { return };
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        if members.as_ref().is_some_and(|known| **known != Ok(read.clone())) {
+            *members = Some(Arc::new(Ok(read)));
+            *open = OpenProjects::default();
+        }
     }
 
     fn opened(&self) -> Vec<Arc<dyn Project>> {

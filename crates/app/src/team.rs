@@ -227,6 +227,22 @@ impl TeamService {
         membership.change(change).map_err(Error::io(membership.path()))
     }
 
+    /// Fails if the project joined or left a team since this process opened it: its calls would use the data that the project
+    /// had before. A server asks before each call.
+    pub fn check_membership(&self) -> Result<()> {
+        let projects = &self.core.stores.projects;
+        projects.refresh();
+        let folder = self.core.folder();
+        let current = projects.in_folder(folder);
+        match current.folder() == self.core.project.folder() {
+            true => Ok(()),
+            false => Err(Error::Team(TeamProblem::Changed {
+                project: folder.to_owned(),
+                is_joined: current.team().is_some(),
+            })),
+        }
+    }
+
     /// Returns the replica of this project. Fails if it has not joined a team.
     fn team(&self) -> Result<&Arc<TeamWorkspaces>> {
         self.core.project.check()?;

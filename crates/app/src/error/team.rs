@@ -27,6 +27,11 @@ pub enum TeamProblem {
     NotEqual {
         workspace: String,
     },
+    /// The project joined or left a team since this process opened it.
+    Changed {
+        project: PathBuf,
+        is_joined: bool,
+    },
 }
 
 impl TeamProblem {
@@ -37,6 +42,7 @@ impl TeamProblem {
             TeamProblem::NotJoined { .. } => "NOT_JOINED",
             TeamProblem::OutboxNotEmpty { .. } => "OUTBOX_NOT_EMPTY",
             TeamProblem::NotEqual { .. } => "NOT_EQUAL",
+            TeamProblem::Changed { .. } => "TEAM_CHANGED",
         }
     }
 
@@ -61,6 +67,20 @@ impl TeamProblem {
                 format!("服务器上的 {workspace} 与本地文件不同；没有移走任何内容"),
                 format!("{workspace} on the server differs from the local files; nothing was moved away"),
             ),
+            TeamProblem::Changed { project, is_joined: true } => (
+                format!("{} 在此程序启动之后加入了团队；没有任何改动", project.display()),
+                format!(
+                    "{} joined a team since this program started; nothing was changed",
+                    project.display()
+                ),
+            ),
+            TeamProblem::Changed { project, is_joined: false } => (
+                format!("{} 在此程序启动之后离开了团队；没有任何改动", project.display()),
+                format!(
+                    "{} left its team since this program started; nothing was changed",
+                    project.display()
+                ),
+            ),
         }
     }
 
@@ -84,6 +104,7 @@ impl TeamProblem {
                 "没有会话写入时再次运行 `tanmi team push`",
                 "run `tanmi team push` again while no session writes",
             ),
+            TeamProblem::Changed { .. } => texts("重启它，然后重试", "restart it, then repeat the command"),
         }
     }
 }

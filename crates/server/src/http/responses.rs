@@ -88,6 +88,7 @@ pub fn status_of(code: &str) -> StatusCode {
         | "AMBIGUOUS_ID"
         | "SECRETS_FOUND"
         | "PROJECT_MOVED"
+        | "TEAM_CHANGED"
         | "PROJECT_OWNER"
         | "FILE_DAMAGED" => StatusCode::CONFLICT,
         "BUSY" => StatusCode::LOCKED,

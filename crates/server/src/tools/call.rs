@@ -60,7 +60,10 @@ pub fn perform(
         session_app = app.for_session(session.as_deref());
         call.app = &session_app;
     }
-    let answer = app.sessions.track_own_changes(session.as_deref(), || work(&call));
+    let answer = app
+        .team
+        .check_membership()
+        .and_then(|()| app.sessions.track_own_changes(session.as_deref(), || work(&call)));
     app.maintenance.log_notices();
     let is_untrusted = call.has_untrusted_texts();
     match answer {
