@@ -24,6 +24,8 @@ const CONNECT: Duration = Duration::from_secs(1);
 const TOTAL: Duration = Duration::from_secs(10);
 /// How long the first attempt of a command may take, so that there is time for a second one.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(6);
+/// How long a part of a project that moves to the server may take.
+const TRANSFER: Duration = Duration::from_secs(300);
 /// The largest answer that is read.
 const MAX_ANSWER: u64 = 256 << 20;
 
@@ -164,7 +166,7 @@ impl Client {
 
     /// Adds a part of a local project to the server.
     pub fn import(&self, part: &ImportRequest) -> Result<ImportAnswer, ClientError> {
-        self.post("import", part)
+        self.post_within("import", part, TRANSFER, TRANSFER)
     }
 
     /// Returns all documents of a workspace, and the number of the last change that they contain.
@@ -231,9 +233,19 @@ impl Client {
     /// Sends a request that can be repeated: one with a key, or one that only renews leases. If its answer is lost, it is
     /// sent once more within the deadline.
     fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
+        self.post_within(path, body, FIRST_ATTEMPT, TOTAL)
+    }
+
+    fn post_within<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        first_attempt: Duration,
+        total: Duration,
+    ) -> Result<T, ClientError> {
         let body = serde_json::to_vec(body).map_err(|error| unreachable(error, LostOutcome::NotSent))?;
-        let deadline = Instant::now() + TOTAL;
-        let lost = match self.post_once(path, &body, FIRST_ATTEMPT) {
+        let deadline = Instant::now() + total;
+        let lost = match self.post_once(path, &body, first_attempt) {
             Err(ClientError::Unreachable { outcome: LostOutcome::Unknown, .. }) => deadline - Instant::now(),
             other => return other,
         };

@@ -358,6 +358,16 @@ fn stays_here(line: &str) -> Option<bool> {
     }
 }
 
+/// Adds the result of a part of an import that begins after `skipped` lines.
+fn add_result(result: &mut ImportResult, part: ImportResult, skipped: usize) {
+    result.added += part.added;
+    result.known += part.known;
+    result.masked += part.masked;
+    result.bad_lines += part.bad_lines;
+    let bad_line = part.first_bad_line.map(|line| line + skipped);
+    result.first_bad_line = result.first_bad_line.into_iter().chain(bad_line).min();
+}
+
 impl MemoryStore for TeamMemory {
     /// The files came from the server or from the user, never with a clone.
     fn local_folder(&self) -> Option<&Folder> {
@@ -434,18 +444,20 @@ impl MemoryStore for TeamMemory {
         };
         let mut result = ImportResult::default();
         let shared = of_store(false);
-        if shared.lines().any(|line| stays_here(line) == Some(false)) {
-            let answer = self.run_command(MemoryCommand::Import { lines: shared })?;
-            if let MemoryOutcome::Imported { result: imported } = answer.outcome {
-                result = imported;
+        let lines: Vec<&str> = shared.lines().collect();
+        let total = lines.len() as u64;
+        for (part, lines) in lines.chunks(IMPORT_LINES).enumerate() {
+            if !lines.iter().any(|line| stays_here(line) == Some(false)) {
+                continue;
             }
+            let answer = self.run_command(MemoryCommand::Import { lines: lines.join("\n") })?;
+            if let MemoryOutcome::Imported { result: imported } = answer.outcome {
+                add_result(&mut result, imported, part * IMPORT_LINES);
+            }
+            progress((part * IMPORT_LINES + lines.len()) as u64, total);
         }
         let private = self.files().import(&of_store(true), now, progress)?;
-        result.added += private.added;
-        result.known += private.known;
-        result.masked += private.masked;
-        result.bad_lines += private.bad_lines;
-        result.first_bad_line = result.first_bad_line.or(private.first_bad_line);
+        add_result(&mut result, private, 0);
         Ok(result)
     }
 

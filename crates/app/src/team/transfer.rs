@@ -1,11 +1,11 @@
 //! Moves a project to the server of a team, and back into the files of its folder, byte for byte.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tanmi_base::fs;
 use tanmi_base::paths::project_store;
+use tanmi_base::{fs, hash};
 use tanmi_memory::{Folder, transfer};
 use tanmi_protocol::{Document, ImportRequest, ImportedWorkspace};
 use tanmi_team::{Client, ClientError, Member, find_member};
@@ -56,31 +56,39 @@ impl TeamService {
         let memory = Folder::of(&folder);
         let lines = transfer::read_shared(&memory, now)?.lines;
         self.send(&member, &ids, &lines, progress)?;
-        let all_lines = match memory.exists() {
-            true => memory_in_files(&folder, home).export(true, now)?,
-            false => Vec::new(),
-        };
+        // From here on the project is that of the team. A local file moves to the trash only after its content is in its new
+        // place.
+        let joined = self.enter(member.clone(), role)?;
+        self.copy_private_memory(&member, &lines)?;
         for id in &ids {
             store.delete(id, now)?;
         }
         let trash = project_store(&folder).join(".trash");
-        let kept = trash.join(format!("{now}-memory"));
         if memory.exists() {
             fs::create_private_dir(&trash).map_err(Error::io(&trash))?;
+            let kept = trash.join(format!("{now}-memory"));
             std::fs::rename(memory.dir(), &kept).map_err(Error::io(memory.dir()))?;
         }
-        let private_folder = member.private_folder(home);
-        let joined = self.enter(member, role)?;
-        let private = private_lines(&all_lines, &lines);
+        self.rebind(&folder, &joined.replica);
+        SentWorkspaces::forget(&member.private_folder(home));
+        Ok(PushResult { joined, pushed: ids.len(), lines: lines.len(), trash })
+    }
+
+    /// Copies the memory of the folder that is not shared to the place of private memory of the project.
+    fn copy_private_memory(&self, member: &Member, shared: &[String]) -> Result<()> {
+        let (folder, home, now) = (self.core.folder(), self.core.home(), self.core.now());
+        let local = Folder::of(folder);
+        if !local.exists() {
+            return Ok(());
+        }
+        let private = private_lines(&memory_in_files(folder, home).export(true, now)?, shared);
         if !private.is_empty() {
-            let project = Stores::local(home).projects.in_folder(&folder);
+            let project = Stores::local(home).projects.in_folder(folder);
             let memory = project.memory();
             memory.create(false)?;
             memory.import(&private.join("\n"), now, &mut |_, _| {})?;
         }
-        copy_core_memory(&kept.join("MEMORY.md"), &Folder::of(&private_folder).memory_md())?;
-        self.rebind(&folder, &joined.replica);
-        Ok(PushResult { joined, pushed: ids.len(), lines: lines.len(), trash })
+        copy_core_memory(&local.memory_md(), &Folder::of(&member.private_folder(home)).memory_md())
     }
 
     /// Sends workspaces and lines, and compares the workspaces with those that the server has then.
@@ -94,20 +102,30 @@ impl TeamService {
         let client = Client::new(member);
         let store = workspaces_in_files(self.core.folder(), self.core.home());
         let failed = |error: ClientError| Error::from(error.into_store_error(&member.server));
-        for (done, id) in ids.iter().enumerate() {
+        let mut sent = SentWorkspaces::read(&member.private_folder(self.core.home()));
+        let mut done = 0;
+        for id in ids {
             let documents = documents_of(store.documents(id)?);
+            done += documents.len();
+            // An interrupted attempt sent it, and others may have changed it since.
+            if sent.contains(id, &documents) {
+                continue;
+            }
             let workspace = Some(ImportedWorkspace { id: id.clone(), documents: documents.clone() });
             client.import(&ImportRequest { workspace, ..ImportRequest::default() }).map_err(failed)?;
-            let (mut sent, _) = client.fetch(id.as_str()).map_err(failed)?;
-            sent.sort_by(|a, b| a.name.cmp(&b.name));
-            if sent != documents || documents_of(store.documents(id)?) != documents {
+            let (mut fetched, _) = client.fetch(id.as_str()).map_err(failed)?;
+            fetched.sort_by(|a, b| a.name.cmp(&b.name));
+            if fetched != documents || documents_of(store.documents(id)?) != documents {
                 return Err(Error::Team(TeamProblem::NotEqual { workspace: id.to_string() }));
             }
-            progress(done + 1);
+            sent.add(id, &documents)?;
+            progress(done);
         }
         for lines in lines.chunks(LINES) {
             let part = ImportRequest { lines: lines.to_vec(), ..ImportRequest::default() };
             client.import(&part).map_err(failed)?;
+            done += lines.len();
+            progress(done);
         }
         Ok(())
     }
@@ -203,6 +221,44 @@ impl TeamService {
             }
         }
     }
+}
+
+/// The workspaces that a push has sent and compared, with the digest of their documents: `pushed.json` in the folder of what
+/// stays on this machine, until the push ends.
+struct SentWorkspaces {
+    path: PathBuf,
+    digests: BTreeMap<String, String>,
+}
+
+impl SentWorkspaces {
+    /// Reads those of an interrupted push. A missing or damaged file tells nothing.
+    fn read(private: &Path) -> SentWorkspaces {
+        let path = private.join("pushed.json");
+        let bytes = fs::read_optional(&path).ok().flatten().unwrap_or_default();
+        SentWorkspaces { digests: serde_json::from_slice(&bytes).unwrap_or_default(), path }
+    }
+
+    fn contains(&self, id: &WorkspaceId, documents: &[Document]) -> bool {
+        self.digests.get(id.as_str()) == Some(&digest_of(documents))
+    }
+
+    fn add(&mut self, id: &WorkspaceId, documents: &[Document]) -> Result<()> {
+        self.digests.insert(id.to_string(), digest_of(documents));
+        if let Some(folder) = self.path.parent() {
+            fs::create_private_dir(folder).map_err(Error::io(folder))?;
+        }
+        let text = serde_json::to_vec(&self.digests).unwrap_or_default();
+        fs::write_private(&self.path, &text).map_err(Error::io(&self.path))
+    }
+
+    /// Removes the file. One that stays names documents that are no longer in the folder.
+    fn forget(private: &Path) {
+        let _ = std::fs::remove_file(private.join("pushed.json"));
+    }
+}
+
+fn digest_of(documents: &[Document]) -> String {
+    hash::sha256_hex(&serde_json::to_vec(documents).unwrap_or_default())
 }
 
 /// Copies the core memory of a project, which is private, unless there is one.

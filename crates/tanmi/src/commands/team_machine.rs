@@ -39,8 +39,10 @@ pub fn run(context: &CommandContext, command: MachineCommand) -> Result {
 /// Returns a function that tells on standard error how many parts are done, where that is a terminal.
 fn show_progress(lang: Lang) -> impl FnMut(usize) {
     let is_shown = std::io::stderr().is_terminal();
+    let mut shown = 0;
     move |done| {
-        if is_shown && done > 0 && done % 100 == 0 {
+        if is_shown && done / 100 > shown {
+            shown = done / 100;
             let text = lang.pick(format!("已完成 {done} 项"), format!("{done} done"));
             out::labelled(out::YELLOW, "进度", "progress", &text, lang);
         }

@@ -21,6 +21,7 @@ mod operations;
 mod page;
 mod protocol;
 mod restore;
+mod push;
 mod routes;
 mod secrecy;
 mod tls;

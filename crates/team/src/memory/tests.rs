@@ -259,3 +259,38 @@ fn start_memory_tells_own_last_summary_before_newer_one_of_another() {
     memory.catch_up().unwrap();
     assert_eq!(told(&memory).as_deref(), Some("s2"));
 }
+
+#[test]
+fn import_of_many_lines_is_sent_in_parts_and_keeps_line_numbers() {
+    let machine = Machine::new();
+    let memory = machine.memory();
+    let mut lines: Vec<String> =
+        (0..1200).map(|n| fact(&format!("f-{n}"), MemoryType::W, &format!("fact {n}")).to_line()).collect();
+    lines.insert(700, String::from("no record"));
+    let mut shown = Vec::new();
+    let result = memory.import(&lines.join("\n"), NOW, &mut |done, _| shown.push(done)).unwrap();
+    assert_eq!((result.added, result.bad_lines, result.first_bad_line), (1200, 1, Some(701)));
+    let data = machine.server.data();
+    assert_eq!(data.commands.iter().filter(|body| body["command"]["type"] == "import").count(), 3);
+    assert_eq!(shown[..3], [500, 1000, 1201]);
+}
+
+#[test]
+fn refused_line_becomes_note_of_its_session() {
+    let machine = Machine::new();
+    let states = States::new(machine.dir.path());
+    states.update("s-1", |state| state.alive_at = NOW).unwrap();
+    assert_eq!(
+        machine.offline().save_fact(&fact("f-1", MemoryType::W, "bad one")).unwrap().delivery,
+        Delivery::Queued
+    );
+    machine.server.data().mood = Mood::Refuse(409, "NOT_CURRENT", "bad");
+    machine.memory().exchange().unwrap();
+    let notes = states.read("s-1").refused_writes;
+    assert_eq!(
+        (notes.len(), notes[0].text.as_str(), notes[0].reason.as_str()),
+        (1, "bad one", "not this one")
+    );
+    assert_eq!(machine.memory().outbox().counts().undelivered, 1, "it stays");
+    assert!(!states.exists("s-2"));
+}
