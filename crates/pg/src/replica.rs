@@ -153,7 +153,8 @@ fn clock(rows: &[Row]) -> Millis {
 /// Returns whether changes between the position of a reader and the first one that is still known are missing. A stream
 /// whose changes did not fit into the page has none of them in it.
 fn is_gap(stream: &str, have: i64, heads: &Positions, changes: &[FeedChange]) -> bool {
-    let Some(head) = heads.get(stream) else { return true };
+    // A memory without changes has no stream.
+    let Some(head) = heads.get(stream) else { return stream != MEMORY || have > 0 };
     let is_full = changes.len() as i64 == MAX_CHANGES;
     match changes.iter().find(|change| change.stream == stream) {
         Some(first) => first.seq > have + 1,

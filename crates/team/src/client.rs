@@ -142,19 +142,7 @@ impl Client {
 
     /// Returns the changes after these positions. If there is none, the server waits for one, up to `wait` seconds.
     pub fn feed(&self, have: &Positions, wait: u64) -> Result<FeedPage, ClientError> {
-        self.read_feed(have.iter().map(|(stream, seq)| format!("{stream}:{seq}")), wait)
-    }
-
-    /// Waits for a change after these positions, up to `wait` seconds. A change of the memory ends the wait if its position
-    /// is given.
-    pub fn wait(&self, have: &Positions, memory: Option<i64>, wait: u64) -> Result<FeedPage, ClientError> {
-        let memory = memory.map_or(String::from("-"), |seq| seq.to_string());
-        let memory = std::iter::once(format!("{}:{memory}", tanmi_protocol::MEMORY));
-        self.read_feed(have.iter().map(|(stream, seq)| format!("{stream}:{seq}")).chain(memory), wait)
-    }
-
-    fn read_feed(&self, have: impl Iterator<Item = String>, wait: u64) -> Result<FeedPage, ClientError> {
-        let have: Vec<String> = have.collect();
+        let have: Vec<String> = have.iter().map(|(stream, seq)| format!("{stream}:{seq}")).collect();
         self.get(&format!("feed?have={}&wait={wait}", have.join(",")), Duration::from_secs(wait))
     }
 

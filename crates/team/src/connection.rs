@@ -59,7 +59,13 @@ impl Connection {
 
     /// Asks the server for a sign of life, also after a failed connect.
     pub fn probe(&self, deadline: Duration) -> Result<Beat, ClientError> {
-        let outcome = self.client.probe(deadline);
+        self.poll(|client| client.probe(deadline))
+    }
+
+    /// Reads from the server, also after a failed connect: for a caller that pauses by itself. An answer ends the pause of all
+    /// other calls.
+    pub fn poll<T>(&self, call: impl FnOnce(&Client) -> Result<T, ClientError>) -> Result<T, ClientError> {
+        let outcome = call(&self.client);
         self.note_outcome(&outcome, |_| {});
         outcome
     }
@@ -67,9 +73,7 @@ impl Connection {
     /// Reads from the server.
     pub fn read<T>(&self, call: impl FnOnce(&Client) -> Result<T, ClientError>) -> Result<T, ClientError> {
         self.check_pause(&self.state.read())?;
-        let outcome = call(&self.client);
-        self.note_outcome(&outcome, |_| {});
-        outcome
+        self.poll(call)
     }
 
     /// Sends a command. If the answer to the same command was lost in the last minutes, it has the key of that one.

@@ -27,8 +27,8 @@ const BEAT_EVERY: Duration = Duration::from_secs(120);
 const BEAT_AFTER_CHANGE: Duration = Duration::from_secs(5);
 /// How often a process looks whether the one that follows has exited.
 const TAKE_OVER_EVERY: Duration = Duration::from_secs(2);
-/// The longest pause after errors.
-const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause after errors. Other calls fail at once until a request of the thread is answered.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// Returns the sessions whose leases a process renews.
 pub type SessionsInUse = Box<dyn Fn() -> Vec<String> + Send>;
@@ -122,18 +122,19 @@ impl Follower {
         let have = workspaces.positions()?;
         let wait = if self.has_changed { BEAT_AFTER_CHANGE.as_secs() } else { WAIT };
         let connection = workspaces.connection();
-        // A memory without changes has no stream, and the server takes a position in it for a gap.
-        let memory = Some(workspaces.memory().position()).filter(|position| *position > 0);
-        let page = connection.read(|client| client.wait(&have, memory, wait));
+        let mut followed = have.clone();
+        followed.insert(String::from(MEMORY), workspaces.memory().position());
+        let page = connection.poll(|client| client.feed(&followed, wait));
         let page = page.map_err(|error| error.into_store_error(connection.server()))?;
         let page = page.in_history(connection.state().history.as_deref(), &have);
         if !self.is_joined() {
             return Ok(());
         }
         self.has_changed |= !page.changes.is_empty() || !page.gaps.is_empty();
-        workspaces.apply_page(&have, &page)?;
+        let synced = workspaces.apply_page(&have, &page)?;
         note_lost_claims(workspaces, &self.home, &page.changes, (self.clock)());
-        self.exchange_memory(&page)
+        self.exchange_memory(&page)?;
+        synced.failed.map_or(Ok(()), Err)
     }
 
     /// Fetches what others saved, and delivers what waits for the server.

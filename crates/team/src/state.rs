@@ -44,6 +44,9 @@ pub struct ReplicaState {
     /// The same for the shared memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_history: Option<String>,
+    /// The workspaces whose last changes could not be applied to the replica, with the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub failing: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     keys: Vec<LostKey>,
     /// The number of the claim by workspace, node and session.

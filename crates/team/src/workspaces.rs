@@ -5,11 +5,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tanmi_base::paths::project_store;
-use tanmi_base::{Millis, fs};
-use tanmi_protocol::{
-    Document, FeedPage, MEMORY, Positions, ProjectAnswer, ProjectCommand, ProjectRequest, RunRequest,
-};
+use tanmi_base::Millis;
+use tanmi_protocol::{ProjectAnswer, ProjectCommand, ProjectRequest, RunRequest};
 use tanmi_session::States;
 use tanmi_workspace::command::{Command, Committed, LiveSessions, Outcome};
 use tanmi_workspace::context::{Context, ContextLimits};
@@ -20,8 +17,7 @@ use tanmi_workspace::ops::{
 };
 use tanmi_workspace::state::Action;
 use tanmi_workspace::store::{
-    BranchCounts, FileStore, NodeBrief, NodeDetail, NodeName, TrashEntry, WORKSPACE, WorkspaceEntry,
-    Workspaces,
+    BranchCounts, FileStore, NodeBrief, NodeDetail, NodeName, TrashEntry, WorkspaceEntry, Workspaces,
 };
 
 use crate::client::ClientError;
@@ -30,6 +26,9 @@ use crate::memory::TeamMemory;
 use crate::presence::Presence;
 
 mod queue;
+mod sync;
+
+pub use sync::Synced;
 
 /// The workspaces of a project that a team server keeps.
 pub struct TeamWorkspaces {
@@ -42,19 +41,6 @@ pub struct TeamWorkspaces {
     /// Returns the name of the client of a platform.
     client_name: fn(&str) -> Option<&'static str>,
     clock: fn() -> Millis,
-}
-
-/// What a synchronisation changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Synced {
-    /// The number of workspaces that the replica has now.
-    pub workspaces: usize,
-    /// The number of changes that were applied.
-    pub changes: usize,
-    /// The number of workspaces that were fetched whole.
-    pub fetched: usize,
-    /// The number of workspaces that the server no longer has.
-    pub removed: usize,
 }
 
 /// The sessions as the server last told.
@@ -112,137 +98,12 @@ impl TeamWorkspaces {
         error.into_store_error(self.connection.server())
     }
 
-    /// Writes the documents of a change into the replica. A replica that is behind catches up first.
-    fn apply(&self, id: &WorkspaceId, seq: u64, docs: &[Document]) -> Result<()> {
-        if docs.is_empty() {
-            // The command changed nothing, and `seq` is that of an earlier change.
-            return self.catch_up(id, seq);
-        }
-        let documents: Vec<(&str, Option<&str>)> =
-            docs.iter().map(|doc| (doc.name.as_str(), doc.text.as_deref())).collect();
-        let before = seq.saturating_sub(1);
-        match self.replica.apply_documents(id, (before, seq), &documents, (self.clock)()) {
-            Ok(true) => Ok(()),
-            Ok(false) | Err(Error::WorkspaceNotFound { .. }) => self.catch_up(id, seq),
-            // What cannot be read or written in part is fetched whole.
-            Err(_) => self.fetch(id),
-        }
-    }
-
-    /// Brings the replica of a workspace to the change `seq` or a later one.
-    pub fn catch_up(&self, id: &WorkspaceId, seq: u64) -> Result<()> {
-        loop {
-            let Ok(Some(position)) = self.replica.position(id, (self.clock)()) else { return self.fetch(id) };
-            if position >= seq {
-                return Ok(());
-            }
-            let have = Positions::from([(id.to_string(), position.cast_signed())]);
-            let page = self.read_feed(&have)?;
-            if page.changes.is_empty() {
-                return self.fetch(id);
-            }
-            self.apply_stream(id, position, &page)?;
-        }
-    }
-
-    /// Applies the changes of one workspace in a page of the feed, which begins after `position`.
-    fn apply_stream(&self, id: &WorkspaceId, position: u64, page: &FeedPage) -> Result<usize> {
-        let of_stream = || page.changes.iter().filter(|change| change.stream == id.as_str());
-        let Some(last) = of_stream().next_back().map(|change| change.seq.cast_unsigned()) else {
-            return Ok(0);
-        };
-        let docs = of_stream().flat_map(|change| &change.docs);
-        let documents: Vec<(&str, Option<&str>)> =
-            docs.map(|doc| (doc.name.as_str(), doc.text.as_deref())).collect();
-        match self.replica.apply_documents(id, (position, last), &documents, (self.clock)()) {
-            Ok(_) => Ok(of_stream().count()),
-            Err(_) => self.fetch(id).map(|()| 1),
-        }
-    }
-
-    /// Returns the position of every workspace of the replica. One that cannot be read is fetched again.
-    pub fn positions(&self) -> Result<Positions> {
-        let mut positions = Positions::new();
-        for (id, _) in self.replica.headers()? {
-            if let Ok(Some(position)) = self.replica.position(&id, (self.clock)()) {
-                positions.insert(id.to_string(), position.cast_signed());
-            }
-        }
-        Ok(positions)
-    }
-
-    /// Reads the changes after these positions.
-    fn read_feed(&self, have: &Positions) -> Result<FeedPage> {
-        let page = self.connection.read(|client| client.feed(have, 0)).map_err(|error| self.failed(error))?;
-        Ok(page.in_history(self.connection.state().history.as_deref(), have))
-    }
-
-    /// Applies a page of the feed to the replica: changes, workspaces that are new or have a gap, and deleted ones. `have`
-    /// are the positions that the page was read for.
-    pub fn apply_page(&self, have: &Positions, page: &FeedPage) -> Result<Synced> {
-        let mut synced = Synced::default();
-        for (stream, position) in have.iter().filter(|(stream, _)| stream.as_str() != MEMORY) {
-            let Ok(id) = WorkspaceId::parse(stream) else { continue };
-            if !page.heads.contains_key(stream) {
-                self.replica.delete(&id, (self.clock)())?;
-                synced.removed += 1;
-            } else if page.gaps.contains(stream) {
-                self.fetch(&id)?;
-                synced.fetched += 1;
-            } else {
-                synced.changes += self.apply_stream(&id, position.cast_unsigned(), page)?;
-            }
-        }
-        for stream in page.heads.keys().filter(|stream| !have.contains_key(*stream)) {
-            let Ok(id) = WorkspaceId::parse(stream) else { continue };
-            self.fetch(&id)?;
-            synced.fetched += 1;
-        }
-        self.connection.note_time(page.now);
-        if !page.history.is_empty() {
-            self.connection.update_state(|state| state.history = Some(page.history.clone()));
-        }
-        Ok(synced)
-    }
-
-    /// Brings the whole replica to the state of the server. `progress` gets the number of changes so far.
-    pub fn sync(&self, progress: &mut dyn FnMut(usize)) -> Result<Synced> {
-        let mut total = Synced::default();
-        loop {
-            let have = self.positions()?;
-            let synced = self.apply_page(&have, &self.read_feed(&have)?)?;
-            total.changes += synced.changes;
-            total.fetched += synced.fetched;
-            total.removed += synced.removed;
-            progress(total.changes + total.fetched);
-            if synced == Synced::default() {
-                let store = project_store(&self.folder);
-                // By this folder a deleted replica is told from one of a project without workspaces.
-                fs::create_private_dir(&store).map_err(Error::io(&store))?;
-                total.workspaces = have.len();
-                // If this fails, the next sync or the follower of a server process tells who works on what.
-                let _ = self.beat(&[]);
-                return Ok(total);
-            }
-        }
-    }
-
     /// Renews the leases of sessions of this machine, and writes down who works on what.
     pub fn beat(&self, sessions: &[String]) -> Result<()> {
         let beat =
-            self.connection.read(|client| client.beat(sessions)).map_err(|error| self.failed(error))?;
+            self.connection.poll(|client| client.beat(sessions)).map_err(|error| self.failed(error))?;
         let presence = Presence::of_beat(beat, (self.clock)());
         presence.write(&self.folder).map_err(Error::io(&self.folder))
-    }
-
-    /// Fetches a whole workspace.
-    pub fn fetch(&self, id: &WorkspaceId) -> Result<()> {
-        let fetched = self.connection.read(|client| client.fetch(id.as_str()));
-        let (documents, seq) = fetched.map_err(|error| self.failed(error))?;
-        let texts: Vec<(&str, &str)> =
-            documents.iter().filter_map(|doc| Some((doc.name.as_str(), doc.text.as_deref()?))).collect();
-        fs::create_private_dir(&self.folder).map_err(Error::io(&self.folder))?;
-        self.replica.replace_documents(id, seq, &texts, (self.clock)())
     }
 
     /// Returns this machine as others see it: with the client of the session, if a hook named its platform.
@@ -264,44 +125,6 @@ impl TeamWorkspaces {
             }
             other => other,
         }
-    }
-
-    /// Fetches the whole replica if it was deleted. A server that is away is reported by the calls that need it.
-    pub fn restore_deleted(&self) {
-        if !project_store(&self.folder).is_dir() {
-            let _ = self.sync(&mut |_| {});
-        }
-    }
-
-    /// Fetches every workspace again and compares it with the replica. Returns what the replica had otherwise; it is
-    /// replaced, and texts that did not come from the server are kept aside.
-    pub fn check(&self, progress: &mut dyn FnMut(usize)) -> Result<Vec<String>> {
-        let mut different = Vec::new();
-        for (done, (id, _)) in self.replica.headers()?.into_iter().enumerate() {
-            let before = self.replica.documents(&id);
-            self.fetch(&id)?;
-            let after = self.replica.documents(&id)?;
-            progress(done + 1);
-            let Ok(before) = before else {
-                different.push(id.to_string());
-                continue;
-            };
-            if before.workspace != after.workspace {
-                different.push(format!("{id}/{WORKSPACE}"));
-            }
-            let is_same = |(node, text): &&(NodeId, String)| {
-                let other = before.nodes.binary_search_by(|(known, _)| known.cmp(node));
-                other.is_ok_and(|at| before.nodes[at].1 == *text)
-            };
-            let changed = after.nodes.iter().filter(|node| !is_same(node));
-            different.extend(changed.map(|(node, _)| format!("{id}/{node}")));
-            let gone = before
-                .nodes
-                .iter()
-                .filter(|(node, _)| after.nodes.binary_search_by(|(known, _)| known.cmp(node)).is_err());
-            different.extend(gone.map(|(node, _)| format!("{id}/{node}")));
-        }
-        Ok(different)
     }
 
     /// Returns the store of the replica.

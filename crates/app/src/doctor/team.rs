@@ -40,7 +40,22 @@ impl Doctor<'_> {
                 self.age(team, now);
             }
         }
+        self.failing(team);
         self.outbox(team);
+    }
+
+    /// Reports the workspaces of the replica that cannot be brought up to date.
+    fn failing(&mut self, team: &TeamWorkspaces) {
+        for (workspace, reason) in team.connection().state().failing {
+            let (workspace, reason) = (text::one_line(&workspace), text::one_line(&reason));
+            self.report(
+                "team",
+                Health::ByHand,
+                format!("团队：本机副本中的 {workspace} 无法更新：{reason}"),
+                format!("team: {workspace} in the replica on this machine cannot be updated: {reason}"),
+            );
+            self.advise("排除原因后运行 tanmi team sync", "remove the cause, then run tanmi team sync");
+        }
     }
 
     fn server(&mut self, server: &str, presence: &Presence) {

@@ -17,6 +17,8 @@ enum Step {
     /// Ends the connection without an answer.
     Cut,
     Status(u16),
+    /// Answers after this many seconds.
+    Late(u64),
 }
 
 /// Starts a server that takes one step for each request, and answers after the last one. Returns its address and the
@@ -34,6 +36,10 @@ fn serve(steps: &[Step]) -> (String, Arc<Mutex<Vec<Value>>>) {
             let (status, body) = match step {
                 Step::Cut => continue,
                 Step::Answer => (200, json!({"leaseUntil": 0, "lost": [], "heads": {}, "now": NOW})),
+                Step::Late(seconds) => {
+                    std::thread::sleep(Duration::from_secs(seconds));
+                    (200, json!({"added": 1, "known": 0}))
+                }
                 Step::Status(status) => (status, json!({"error": {"code": "X", "message": "not now"}})),
             };
             let body = body.to_string();
@@ -152,4 +158,25 @@ fn connection_never_made_changes_nothing_and_pauses_all_processes() {
     send(&other, "a").unwrap();
     assert_eq!(other.state().failed_at, None);
     assert_eq!(other.state().contact_at, Some(NOW));
+}
+
+#[test]
+fn poll_that_is_answered_ends_pause_of_other_calls() {
+    let temp = tempfile::tempdir().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    send(&connect(&format!("http://{free}"), temp.path()), "a").unwrap_err();
+    let (server, _) = serve(&[]);
+    let connection = connect(&server, temp.path());
+    assert!(send(&connection, "a").unwrap_err().to_string().contains("next attempt"));
+    connection.poll(|client| client.beat(&[String::from("s")])).unwrap();
+    send(&connection, "a").unwrap();
+}
+
+#[test]
+fn import_that_takes_longer_than_a_command_may_is_answered() {
+    let temp = tempfile::tempdir().unwrap();
+    let (server, bodies) = serve(&[Step::Late(7), Step::Late(7)]);
+    let answer = connect(&server, temp.path()).client.import(&tanmi_protocol::ImportRequest::default());
+    assert_eq!(answer.unwrap().added, 1);
+    assert_eq!(bodies.lock().unwrap().len(), 1, "sent once");
 }

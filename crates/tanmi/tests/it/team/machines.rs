@@ -248,6 +248,108 @@ fn claim_that_another_session_took_over_is_lost_with_its_holder() {
     assert!(lost["error"]["message"].as_str().unwrap().contains("bob"), "{lost}");
 }
 
+/// Runs a command in the shell of an agent's session.
+fn run_in_session(env: &TestEnv, session: &str, args: &[&str]) -> Value {
+    let mut command = env.command(args);
+    let output = command.arg("--json").env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", session).output();
+    serde_json::from_slice::<Value>(&output.unwrap().stdout).unwrap()
+}
+
+#[test]
+fn claim_that_session_made_again_elsewhere_is_not_ended_by_its_earlier_number() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let laptop = machine(&server, &team.admin, "laptop");
+    laptop.init();
+    let node = laptop.node("root", "execution", "Build");
+    let desktop = machine(&server, &team.admin, "desktop");
+    let bob = machine(&server, &team.token("bob", "member"), "bench");
+    // The same session holds the node before and after bob, so only the number tells the claims apart.
+    for (env, session) in [(&laptop, "ada-1"), (&bob, "bob-1"), (&desktop, "ada-1")] {
+        let started = run_in_session(env, session, &["start", &node]);
+        assert!(started["error"].is_null(), "{started}");
+        team.cluster.sql("UPDATE session SET lease_until = 1").unwrap();
+    }
+    let stale = run_in_session(&laptop, "ada-1", &["done", &node, "--conclusion", "built"]);
+    assert_eq!(stale["error"]["code"], "CLAIM_LOST", "{stale}");
+    let done = run_in_session(&desktop, "ada-1", &["done", &node, "--conclusion", "built"]);
+    assert!(done["error"].is_null(), "{done}");
+}
+
+#[test]
+fn process_that_ran_before_push_or_leave_refuses_calls_until_restart() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let ada = TestEnv::new();
+    let workspace = ada.init();
+    let other = ada.root().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let mut elsewhere = crate::mcp::Client::connect_in(&ada, &other);
+    let mut local = crate::mcp::Client::connect(&ada);
+    let page = Server::start(&ada);
+    local.expect_ok("memory_save", json!({"content": "The shop uses euros", "type": "W"}));
+    page.expect_ok("GET", "/workspaces", Value::Null);
+    let (url, file) = (address(&server), token_file(&ada, &team.admin));
+    ada.ok(&["team", "push", &url, "--project-name", "shop", "--token-file", &file]);
+    let writes = [
+        ("memory_save", json!({"content": "The shop uses dollars", "type": "W"})),
+        ("workspace_init", json!({"name": "Second", "goal": "g"})),
+        ("log_append", json!({"workspaceId": workspace, "nodeId": "root", "log": "lost"})),
+    ];
+    let assert_refused = |client: &mut crate::mcp::Client| {
+        for (tool, arguments) in &writes {
+            let refused = client.expect_error(tool, arguments.clone());
+            assert_eq!(refused["code"], "TEAM_CHANGED", "{tool}: {refused}");
+            assert!(refused["hint"].as_str().unwrap().contains("reconnect"), "{refused}");
+        }
+    };
+    assert_refused(&mut local);
+    let refused = page.expect_error("GET", "/workspaces", Value::Null, 409);
+    assert_eq!(refused["code"], "TEAM_CHANGED", "{refused}");
+    assert!(documents(&ada.project).keys().all(|path| !path.starts_with("ws-")), "nothing local was written");
+    // A process of another project finds the workspace where it is now.
+    elsewhere.expect_ok("log_append", json!({"workspaceId": workspace, "nodeId": "root", "log": "seen"}));
+    let found = team.cluster.sql("SELECT count(*) FROM node WHERE doc LIKE '%seen%'").unwrap();
+    assert_eq!(found.trim(), "1");
+    let mut joined = crate::mcp::Client::connect(&ada);
+    joined.expect_ok("memory_save", json!({"content": "The shop uses dollars", "type": "W"}));
+    ada.ok(&["team", "leave"]);
+    assert_refused(&mut joined);
+    let total = team.cluster.sql("SELECT count(*) FROM workspace").unwrap();
+    assert_eq!(total.trim(), "1", "nothing was written on the server after the project left");
+    assert!(!ada.home_store().join("team").read_dir().unwrap().any(|_| true), "no replica came back");
+    for client in [elsewhere, local, joined] {
+        client.finish();
+    }
+}
+
+#[test]
+fn sync_with_workspace_that_cannot_be_written_updates_others_and_doctor_reports_it() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let ada = machine(&server, &team.admin, "laptop");
+    let bob = machine(&server, &team.token("bob", "member"), "desktop");
+    let init = |name: &str| {
+        let made = ada.json(&["workspace", "init", "--name", name, "--goal", "g"]);
+        ada.tick(1000);
+        made["workspaceId"].as_str().unwrap().to_owned()
+    };
+    let mut ids = [init("One"), init("Two")];
+    ids.sort();
+    let [first, second] = ids;
+    // A file is where the folder of the workspace would be.
+    let place = replica(&bob).join(".tanmi-workspace").join(&first);
+    write_file(&place, "in the way").unwrap();
+    bob.error(&["team", "sync"]);
+    assert!(replica(&bob).join(".tanmi-workspace").join(&second).is_dir(), "the other one is there");
+    let report = |env: &TestEnv| env.run(&["doctor", "--json"]).stdout;
+    assert!(report(&bob).contains(&format!("{first} in the replica on this machine cannot be updated")));
+    std::fs::remove_file(&place).unwrap();
+    assert_eq!(bob.json(&["team", "sync"])["fetched"], 1);
+    assert!(!report(&bob).contains("cannot be updated"));
+    assert_eq!(documents(&replica(&bob)), documents(&replica(&ada)));
+}
+
 #[test]
 fn push_and_leave_keep_every_byte_and_can_be_repeated() {
     let Some(team) = Team::new() else { return };
