@@ -15,6 +15,7 @@ use tanmi_engine::escape_tags;
 use tanmi_workspace::limits::{LINE_BYTES, TEXT_BYTES, fit_title};
 
 use crate::core::Core;
+use crate::team::Staleness;
 
 /// The maximum number of bytes of all texts in an answer to an agent.
 const ANSWER_BYTES: usize = 1 << 20;
@@ -101,10 +102,11 @@ fn truncated_note(lang: Lang) -> &'static str {
 
 /// Adds that an answer is as of an earlier time, because the server of the team was not reached since. Returns `false` if
 /// the answer is not an object.
-pub fn mark_stale(answer: &mut Value, as_of: &str) -> bool {
+pub fn mark_stale(answer: &mut Value, stale: &Staleness) -> bool {
     let Some(fields) = answer.as_object_mut() else { return false };
     fields.insert(String::from("stale"), json!(true));
-    fields.insert(String::from("asOf"), json!(as_of));
+    fields.insert(String::from("asOf"), json!(stale.as_of));
+    fields.insert(String::from("age"), json!(stale.age));
     true
 }
 

@@ -20,7 +20,7 @@ mod people;
 mod status;
 mod transfer;
 
-pub use outbox::{DiscardResult, OutboxEntry, OutboxList, RetryResult};
+pub use outbox::{DiscardResult, OutboxEntry, OutboxList, RetryResult, Staleness};
 pub use people::JoinedProject;
 pub use status::TeamStatus;
 pub use tanmi_team::TeamCall;

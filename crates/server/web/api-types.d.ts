@@ -569,6 +569,8 @@ export interface MemoryResults {
   /** Whether the server of the team was not reached lately, and when it was. */
   stale?: boolean;
   asOf?: string;
+  /** In seconds. */
+  age?: number;
 }
 
 export interface Memory {

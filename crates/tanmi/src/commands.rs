@@ -248,17 +248,25 @@ impl CommandContext {
 
     /// Prints what was read. If it may be outdated, because the server of the team was not reached lately, says so.
     fn print_read<T: serde::Serialize>(&self, value: &T, show: impl FnOnce(&T) -> String) {
-        let Some(as_of) = self.app.team.stale_as_of() else { return self.print_result(value, show) };
+        let Some(stale) = self.app.team.staleness() else { return self.print_result(value, show) };
         let mut json =
             if self.json { serde_json::to_value(value).unwrap_or_default() } else { serde_json::Value::Null };
-        if tanmi_app::answers::mark_stale(&mut json, &as_of) {
+        if tanmi_app::answers::mark_stale(&mut json, &stale) {
             return self.print_result(&json, |_| String::new());
         }
         self.print_result(value, show);
         let lang = self.app.lang();
+        let (zh_age, en_age) = match stale.age {
+            0..60 => Default::default(),
+            seconds => {
+                let ago = show::workspace::ago(seconds * 1000, lang);
+                (format!("（{ago}）"), format!(", {ago} old"))
+            }
+        };
+        let as_of = stale.as_of;
         let (zh, en) = (
-            format!("这是 {as_of} 时的数据；`tanmi team sync` 更新它"),
-            format!("this is as of {as_of}; `tanmi team sync` brings it up to date"),
+            format!("这是 {as_of} 时的数据{zh_age}；`tanmi team sync` 更新它"),
+            format!("this is as of {as_of}{en_age}; `tanmi team sync` brings it up to date"),
         );
         out::labelled(out::DIM, "注意", "note", &lang.pick(zh, en), lang);
     }

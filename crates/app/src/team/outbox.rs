@@ -10,9 +10,18 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 
 /// A replica that had no contact for longer than this is stale.
-const FRESH_FOR: Millis = 10 * 60 * 1000;
+const FRESH_FOR: Millis = 60_000;
 /// The width of the text of an entry in a list.
 const TEXT_COLUMNS: usize = 200;
+
+/// How old a replica is.
+#[derive(Clone, Debug)]
+pub struct Staleness {
+    /// When the server was last reached.
+    pub as_of: String,
+    /// In seconds.
+    pub age: i64,
+}
 
 /// A write that was not delivered.
 #[derive(Clone, Debug, Serialize)]
@@ -154,9 +163,10 @@ impl TeamService {
         ))
     }
 
-    /// Returns when the server was last reached, if the replica may be outdated.
-    pub fn stale_as_of(&self) -> Option<String> {
-        stale_since(&self.core).map(dates::iso)
+    /// Returns how old the replica is, if it may be outdated.
+    pub fn staleness(&self) -> Option<Staleness> {
+        let at = stale_since(&self.core)?;
+        Some(Staleness { as_of: dates::iso(at), age: (self.core.now() - at).max(0) / 1000 })
     }
 }
 

@@ -69,9 +69,9 @@ pub fn perform(
     match answer {
         Ok(mut value) => {
             if request.spec.is_read_only
-                && let Some(as_of) = app.team.stale_as_of()
+                && let Some(stale) = app.team.staleness()
             {
-                answers::mark_stale(&mut value, &as_of);
+                answers::mark_stale(&mut value, &stale);
             }
             if request.is_for_agent {
                 if let (Some(note), Some(fields)) =

@@ -69,6 +69,9 @@ pub fn next(context: &CommandContext, args: &NextArgs) -> Result {
     };
     // A script must not go on as if it had a node to work on.
     context.failed.set(args.start && found.result.started.is_none());
-    context.print_change(&found, |found| show::plan::next(found, app.lang()));
+    match args.start {
+        true => context.print_change(&found, |found| show::plan::next(found, app.lang())),
+        false => context.print_read(&found, |found| show::plan::next(&found.result, app.lang())),
+    }
     Ok(())
 }

@@ -28,6 +28,7 @@ const NOT_SENT: &[(&str, &str)] = &[
     ("Memory.author.machine", "only sent in a joined project"),
     ("Memory.author.person", "only sent in a joined project"),
     ("Memory.queued", "only sent while a fact waits for the server of a team"),
+    ("MemoryResults.age", "only sent if the server of a team was not reached lately"),
     ("MemoryResults.asOf", "only sent if the server of a team was not reached lately"),
     ("MemoryResults.stale", "only sent if the server of a team was not reached lately"),
     ("NodeView.isUtc", "only sent in a project of a team"),

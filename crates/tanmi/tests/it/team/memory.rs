@@ -166,6 +166,92 @@ fn refused_write_is_told_once_and_kept() {
 }
 
 #[test]
+fn refused_log_line_is_told_to_its_session_at_next_prompt_and_kept() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let ada = machine(&server, &team.admin, "laptop");
+    let workspace = ada.init();
+    let agent = crate::agent::Agent::claude(&ada, "ada-1");
+    let other = crate::agent::Agent::claude(&ada, "ada-2");
+    for agent in [&agent, &other] {
+        agent.start("startup");
+        ada.ok(&["session", "bind", "--session", &agent.session, "--workspace", &workspace]);
+        agent.prompt("go");
+    }
+    let port = server.port;
+    drop(server);
+    let in_session = |args: &[&str]| {
+        let mut command = ada.command(args);
+        command.arg("--json").env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", "ada-1").output().unwrap()
+    };
+    let logged = in_session(&["log", "tried it", "--node", "root"]);
+    assert!(String::from_utf8_lossy(&logged.stdout).contains("queued"), "{logged:?}");
+    let server = Server::start_team_on(&team.env, &team.cluster.address(), &team.admin, port);
+    let archive = json!({"command": "archive_workspace"});
+    super::ok(&server, "POST", "run", &super::run_body("archive-1", &workspace, archive));
+    assert_eq!(ada.json(&["team", "sync"])["undelivered"], 1);
+    let told = agent.prompt("go on");
+    assert!(told.contains("refused your queued write “tried it”") && told.contains("archived"), "{told}");
+    assert!(!agent.prompt("go on").contains("refused"), "told once");
+    assert!(!other.prompt("go on").contains("refused"), "another session wrote it");
+    assert_eq!(ada.json(&["team", "outbox", "list", "--state", "undelivered"])["total"], 1, "it stays");
+    // A call of the session that tells it comes instead of the prompt.
+    let retried = in_session(&["team", "outbox", "retry"]);
+    assert!(String::from_utf8_lossy(&retried.stderr).contains("refused 1 queued write"), "{retried:?}");
+    assert!(!agent.prompt("go on").contains("refused"));
+    assert_eq!(ada.json(&["team", "outbox", "discard"])["discarded"], 1);
+}
+
+#[test]
+fn queued_log_line_has_time_at_which_it_was_written() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let ada = machine(&server, &team.admin, "laptop");
+    ada.init();
+    let port = server.port;
+    drop(server);
+    ada.ok(&["log", "tried it", "--node", "root"]);
+    ada.tick(60 * 60 * 1000);
+    let _server = Server::start_team_on(&team.env, &team.cluster.address(), &team.admin, port);
+    ada.ok(&["team", "sync"]);
+    ada.ok(&["log", "tried again", "--node", "root"]);
+    let log = ada.json(&["log", "--node", "root"]);
+    let entries = log["entries"].as_array().unwrap();
+    let [.., first, last] = entries.as_slice() else { panic!("{log}") };
+    assert_eq!((&first["event"], &last["event"]), (&json!("tried it"), &json!("tried again")), "{log}");
+    // The clock of this machine is years behind that of the database, and only the age counts.
+    let sql = "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC' - interval '55 minutes', 'YYYY-MM-DD HH24:MI:SS')";
+    let limit = team.cluster.sql(sql).unwrap().trim().to_owned();
+    let stamp = |entry: &Value| entry["timestamp"].as_str().unwrap().to_owned();
+    assert!(stamp(first) < limit && limit < stamp(last), "{limit}: {log}");
+    assert_eq!(stamp(first)[..4], limit[..4], "{limit}: {log}");
+}
+
+#[test]
+fn read_after_a_minute_without_contact_says_how_old_it_is() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let ada = machine(&server, &team.admin, "laptop");
+    ada.init();
+    ada.tick(59_000);
+    let commands = [&["status"][..], &["next"], &["tree"]];
+    for args in commands {
+        assert!(ada.json(args).get("stale").is_none(), "{args:?}");
+        assert!(!ada.run(args).stderr.contains("team sync"), "{args:?}");
+    }
+    ada.tick(301_000);
+    for args in commands {
+        let read = ada.json(args);
+        assert_eq!((&read["stale"], &read["age"]), (&json!(true), &json!(360)), "{args:?}: {read}");
+        let shown = ada.run(args).stderr;
+        assert!(shown.contains("6 min old") && shown.contains("tanmi team sync"), "{args:?}: {shown}");
+    }
+    ada.ok(&["team", "sync"]);
+    assert!(ada.json(&["status"]).get("stale").is_none());
+    drop(server);
+}
+
+#[test]
 fn queueing_killed_at_every_call_loses_nothing_acknowledged() {
     let Some(team) = Team::new() else { return };
     if !has_strace() {
