@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::accessibility::axe;
 use super::hash;
 use crate::env::TestEnv;
 use crate::serve::Server;
