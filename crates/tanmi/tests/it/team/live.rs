@@ -221,18 +221,16 @@ fn session_that_lost_node_before_a_sync_is_told_once() {
     run(&shop.bob, &shop.bob.transition(&shop.node, "start", "bob-1"));
     // No process of this machine follows, and the command brings the change.
     shop.ada.env.ok(&["team", "sync"]);
-    let follow = || {
-        let client = Client::connect(&shop.ada.env);
-        let title = format!("Build {}", tanmi_base::id::random(4));
-        shop.bob.env.ok(&["node", "update", &shop.node, "--title", &title]);
-        eventually("a change arrives", || {
-            shop.ada.env.json(&["node", "show", &shop.node])["node"]["title"] == title.as_str()
-        });
-        client.finish();
-    };
-    follow();
+    let client = Client::connect(&shop.ada.env);
+    let state = shop.ada.env.home_store().join("state/ada-1.json");
+    eventually("the session has a note", || std::fs::read_to_string(&state).unwrap().contains("lostClaims"));
     assert!(agent.prompt("go on").contains("bob (bob-laptop) took it over"));
-    follow();
+    shop.bob.env.ok(&["node", "update", &shop.node, "--title", "Build it well"]);
+    eventually("a change arrives", || {
+        shop.ada.env.json(&["node", "show", &shop.node])["node"]["title"] == "Build it well"
+    });
+    client.finish();
+    shop.ada.fetch(&shop.node);
     assert!(!agent.prompt("go on").contains("no longer hold"), "told once");
 }
 
