@@ -189,12 +189,13 @@ impl NodeIndex {
         Ok(index.is_from_boot(boot)?.then_some(index))
     }
 
-    /// Opens an index that another process maintains, read-only. Returns `None` if there is no index of this
-    /// boot.
+    /// Opens an index that another process maintains, read-only, and begins a read transaction. Returns `None` if there is no
+    /// index of this boot.
     pub fn open_existing(path: &Path, boot: &str) -> Option<NodeIndex> {
         let index = NodeIndex::connect(path, crate::READ_ONLY).ok()?;
         // A hook has no time to wait for a scan.
         index.db.busy_timeout(std::time::Duration::from_millis(300)).ok()?;
+        index.begin_read().ok()?;
         index.is_from_boot(boot).unwrap_or(false).then_some(index)
     }
 
