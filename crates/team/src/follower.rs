@@ -56,16 +56,7 @@ impl Follower {
         replica: PathBuf,
         clock: fn() -> Millis,
     ) -> Follower {
-        Follower {
-            workspaces,
-            sessions,
-            home,
-            replica,
-            clock,
-            lock: None,
-            beat_at: None,
-            has_changed: false,
-        }
+        Follower { workspaces, sessions, home, replica, clock, lock: None, beat_at: None, has_changed: false }
     }
 
     /// Follows until the project is left. After errors it pauses, each time for longer.

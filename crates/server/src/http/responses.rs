@@ -91,10 +91,12 @@ pub fn status_of(code: &str) -> StatusCode {
         | "TEAM_CHANGED"
         | "PROJECT_OWNER"
         | "FILE_DAMAGED" => StatusCode::CONFLICT,
+        "FORBIDDEN" => StatusCode::FORBIDDEN,
         "BUSY" => StatusCode::LOCKED,
         "TOO_LARGE" => StatusCode::PAYLOAD_TOO_LARGE,
         "NOT_JSON" => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "TOO_MANY" => StatusCode::TOO_MANY_REQUESTS,
+        "TEAM_UNREACHABLE" => StatusCode::SERVICE_UNAVAILABLE,
         "IO" | "INDEX" | "MODEL" | "INTERNAL" => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::BAD_REQUEST,
     }
