@@ -26,8 +26,8 @@ use agent::{Agent, Call};
 
 /// The number of agents that share a workspace.
 const TEAM: usize = 8;
-/// The refusals that competing agents get. Any other error is a violation.
-const EXPECTED: [&str; 3] = ["CLAIM_LOST", "INVALID_TRANSITION", "NODE_TAKEN"];
+/// The refusals that competing agents get, also if one tries to complete the root. Any other error is a violation.
+const EXPECTED: [&str; 4] = ["CHILDREN_UNFINISHED", "CLAIM_LOST", "INVALID_TRANSITION", "NODE_TAKEN"];
 
 #[derive(clap::Args)]
 pub struct Options {
