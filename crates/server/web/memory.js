@@ -16,6 +16,9 @@ const FILTERS = /** @type {const} */ (['query', 'type', 'since', 'until', 'proje
 /** @type {Memory['type'][]} */
 const TYPES = ['W', 'B', 'O', 'S', 'T'];
 
+/** The number of memories that are loaded at once. */
+const PAGE = 50;
+
 /** @param {Memory['type'][]} types @returns {[string, string][]} */
 const typeChoices = (types) => types.map((type) => [type, `${type} · ${t(`type${type}`)}`]);
 
@@ -51,14 +54,14 @@ export function memoryView() {
   async function load(keepCount) {
     const requestId = requestCount += 1;
     // After a change, at least as many results are loaded as were shown before.
-    const limit = Math.min(200, Math.max(50, keepCount ? shown.length : 0));
+    const limit = Math.min(200, Math.max(PAGE, keepCount ? shown.length : 0));
     const answer = await attempt(() => request('GET /memory', { params: { ...filter(), limit } }));
     if (answer && requestId === requestCount) rerender(list, () => render(answer));
   }
 
   async function loadMore() {
     const requestId = requestCount;
-    const answer = await attempt(() => request('GET /memory', { params: { ...filter(), limit: 50, skip: shown.length } }));
+    const answer = await attempt(() => request('GET /memory', { params: { ...filter(), limit: PAGE, skip: shown.length } }));
     if (answer && requestId === requestCount) render({ ...answer, results: shown.concat(answer.results) });
   }
 
@@ -68,12 +71,14 @@ export function memoryView() {
     const hasMore = total !== undefined && total > results.length;
     // A search ranks; a list has an order in time.
     isRanked = total === undefined;
+    // A search tells no total: if it fills its limit, there may be more.
+    const isCut = hasMore || (isRanked && results.length >= PAGE);
     const groups = isRanked ? [{ day: t('bestFirst'), items: results }] : groupByDay(results, timeOf);
     setChildren(list,
       notice ? h('p', { class: 'hint notice', role: 'status', dir: 'auto' }, notice) : null,
       results.length ? null : h('p', { class: 'empty' }, t('noMemory'), filter().query ? '' : ['. ', t('saveOneWith'), ' ', h('code', {}, 'tanmi memory save-fact "…"')]),
       results.length ? groups.map(({ day, items }, at) => h('section', { class: 'memory-day' },
-        h('h3', {}, day, h('span', { class: 'count' }, `${formatNumber(items.length)}${hasMore && at === groups.length - 1 ? '+' : ''}`)),
+        h('h3', {}, day, h('span', { class: 'count' }, `${formatNumber(items.length)}${isCut && at === groups.length - 1 ? '+' : ''}`)),
         h('ul', { class: isRanked ? 'memories ranked' : 'memories' }, items.map(memoryItem)))) : null,
       hasMore ? h('button', { onclick: loadMore }, t('more')) : null);
   }

@@ -96,3 +96,20 @@ fn search_shows_its_notice() {
     page.save_screenshot("memory-notice");
     assert_eq!(page.console_errors(), [""; 0]);
 }
+
+#[test]
+fn search_that_fills_its_limit_says_that_there_may_be_more() {
+    let env = TestEnv::new();
+    env.init();
+    let lines = (0..60).map(|n| json!({"id": format!("f{n}"), "content": format!("port {n}")}).to_string());
+    let file = env.root().join("facts.jsonl");
+    env.write(&file, lines.collect::<Vec<_>>().join("\n").as_bytes());
+    env.ok(&["memory", "import", &file.display().to_string()]);
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    hash(&page, "#/memory");
+    page.find(".memories li", "port");
+    page.type_into("[name=query]", "port");
+    page.find(".memories.ranked li", "port");
+    page.find(".memory-day .count", "50+");
+}
