@@ -133,8 +133,7 @@ fn copy_program(built: &Path, scratch: &Path) -> PathBuf {
 
 /// Builds the program with the release profile and returns its path.
 pub fn build() -> PathBuf {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| String::from("cargo"));
-    let output = std::process::Command::new(cargo)
+    let output = crate::cargo::command()
         .args(["build", "--release", "--package", "tanmi", "--message-format", "json-render-diagnostics"])
         .stderr(std::process::Stdio::inherit())
         .output()

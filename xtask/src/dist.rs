@@ -21,8 +21,7 @@ fn run_in(dir: &Path, command: &mut Command) -> bool {
 pub fn run(options: &Options) -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("find the repository");
     let target = options.target.as_str();
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| String::from("cargo"));
-    let mut build = Command::new(cargo);
+    let mut build = crate::cargo::command();
     build.args(["build", "--locked", "--package", "tanmi", "--profile", "dist", "--target", target]);
     if !run_in(&root, &mut build) {
         eprintln!(

@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 #[cfg(unix)]
 mod agents;
 mod bench;
+mod cargo;
 mod dist;
 #[cfg(unix)]
 mod histories;

@@ -1,15 +1,13 @@
 //! `cargo xtask reference`: writes the output of `tanmi reference` to `docs/reference.md`.
 
 use std::path::Path;
-use std::process::Command;
 
 use tanmi_base::fs;
 
 pub fn run() {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| String::from("cargo"));
     // An empty home store, so that the user's configuration does not change the output.
     let home = tempfile::tempdir().expect("create a temporary folder");
-    let output = Command::new(cargo)
+    let output = crate::cargo::command()
         .env("TANMI_HOME", home.path())
         .args(["run", "--quiet", "--package", "tanmi", "--", "reference"])
         .stderr(std::process::Stdio::inherit())
