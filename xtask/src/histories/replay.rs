@@ -196,7 +196,10 @@ impl<'a> Replay<'a> {
         match &mut command {
             Command::Transition { request: TransitionRequest { claimant, .. } }
             | Command::DeleteNode { claimant, .. }
-            | Command::StartNext { claimant } => claimant.session = Some(run.claimant()),
+            | Command::StartNext { claimant } => {
+                claimant.session = Some(run.claimant());
+                claimant.person = Some(run.record.person.clone());
+            }
             _ => {}
         }
         Ok(command)
