@@ -9,9 +9,9 @@ use tanmi_index::{MemoryIndex, MemoryKind, MemoryRow};
 
 use crate::Fact;
 use crate::search::Hit;
-use statement::{Statement, Term};
-use words::{GENERIC, SINGLE_VALUED};
+use statement::Statement;
 
+mod compare;
 mod statement;
 #[cfg(test)]
 mod tests;
@@ -90,65 +90,8 @@ pub fn replaced(
     now: Millis,
 ) -> Option<Replaced> {
     let is_newer = (newer.at, newer.n) > (older.at, older.n) && newer.at <= now.saturating_add(DAY);
-    let is_replaced = is_newer && is_same_matter_changed(&older.statement, &newer.statement, frequencies);
+    let is_replaced = is_newer && compare::is_replaced(&older.statement, &newer.statement, frequencies);
     is_replaced.then(|| Replaced { by: newer.id.clone(), at: newer.at })
-}
-
-fn is_same_matter_changed(old: &Statement, new: &Statement, frequencies: &Frequencies<'_>) -> bool {
-    let has_other_values = !old.values.is_empty() && !new.values.is_empty() && old.values != new.values;
-    let has_other_sense = old.is_negative != new.is_negative;
-    let has_names = old.name.is_some() && new.name.is_some();
-    let can_change = new.has_change || new.has_now || has_other_values || has_other_sense || has_names;
-    // Most pairs end here, before their terms are compared.
-    if !can_change || new.is_addition || old.contrasts_with(new) {
-        return false;
-    }
-    let shared: Vec<&Term> = old.shared(new).collect();
-    let says_more = shared.len() < new.terms.len() || !new.values.is_subset(&old.values) || has_other_sense;
-    let Some(subject) = shared_subject(old, new).filter(|_| says_more) else { return false };
-    if shared.iter().all(|term| frequencies.is_common(&term.text)) {
-        return false;
-    }
-    let is_beyond = |term: &Term| {
-        !subject.iter().any(|own| own.text == term.text) && !GENERIC.contains(&term.text.as_str())
-    };
-    let beyond = shared.iter().filter(|term| is_beyond(term)).count();
-    // In tenths, of the terms of each fact.
-    let of_old = shared.len() * 10 / old.terms.len().max(1);
-    let of_new = shared.len() * 10 / new.terms.len().max(1);
-    let is_changed = new.has_change
-        && (beyond >= 1 && shared.len() >= 2 && of_old >= 4 || old.has_same_subject(new) && is_specific(old));
-    let is_changed_now = new.has_now && beyond >= 1 && shared.len() >= 2 && of_old >= 5;
-    let has_other_value = has_other_values && shared.len() >= 2 && of_old >= 9 && of_new >= 5;
-    let is_opposite = has_other_sense && shared.len() >= 2 && of_old >= 7 && of_new >= 5;
-    is_changed || is_changed_now || has_other_value || is_opposite || has_other_name(old, new)
-}
-
-/// Returns the subject that both facts have. `Some` and empty if neither names one: the facts are orders.
-fn shared_subject<'a>(old: &'a Statement, new: &'a Statement) -> Option<Vec<&'a Term>> {
-    let (of_old, of_new): (Vec<&Term>, Vec<&Term>) = (old.subject().collect(), new.subject().collect());
-    let is_in = |subject: &[&Term], of: &'a Statement, other: &'a Statement| {
-        of.shared(other).filter(|term| term.is_subject).count() == subject.len()
-    };
-    match (of_old.is_empty(), of_new.is_empty()) {
-        (true, true) => Some(of_old),
-        (false, _) if is_in(&of_old, old, new) => Some(of_old),
-        (_, false) if is_in(&of_new, new, old) => Some(of_new),
-        _ => None,
-    }
-}
-
-/// Returns whether the subject names one thing of which there is one value: two words, or four Chinese characters.
-fn is_specific(statement: &Statement) -> bool {
-    let is_ascii = statement.subject().all(|term| term.text.is_ascii());
-    statement.subject().count() >= if is_ascii { 2 } else { 3 }
-}
-
-/// Returns whether both facts name the value of the same thing, and name another one: "The default branch is main".
-fn has_other_name(old: &Statement, new: &Statement) -> bool {
-    let is_single = old.head.chars().all(|c| !c.is_ascii()) || SINGLE_VALUED.contains(&old.head.as_str());
-    let (Some(one), Some(two)) = (&old.name, &new.name) else { return false };
-    one != two && old.has_same_subject(new) && is_specific(old) && is_single
 }
 
 /// Marks the facts that another hit replaces, and puts the newer fact directly before the first fact that it replaces.
@@ -187,6 +130,23 @@ const MAX_COMPARED: usize = 40;
 /// The number of hits that a search looks at to find newer facts, also if fewer are wanted.
 pub const POOL: usize = 20;
 
+/// Returns the position of the newest fact that scores nearly as well as an older one, and seems to be about the same. The order
+/// of such facts says nothing about which is right, so the newer one comes first, without a mark on the other.
+fn find_newer_alike(hits: &[Hit], matters: &[Option<Matter>], at: usize, now: Millis) -> Option<usize> {
+    let older = matters[at].as_ref()?;
+    let is_alike = |(by, newer): &(usize, &Matter)| {
+        (newer.at, newer.n) > (older.at, older.n)
+            && newer.at <= now.saturating_add(DAY)
+            && hits[*by].score >= hits[at].score * ALIKE_SCORE
+            && compare::can_concern_same_matter(&older.statement, &newer.statement)
+    };
+    let newer = matters.iter().enumerate().filter_map(|(by, newer)| Some((by, newer.as_ref()?)));
+    newer.filter(is_alike).max_by_key(|(_, newer)| (newer.at, newer.n)).map(|(by, _)| by)
+}
+
+/// A fact scores nearly as well as another one with at least this share of its score.
+const ALIKE_SCORE: f32 = 0.75;
+
 /// See [`put_newer_first`].
 pub fn order_hits(hits: &mut Vec<Hit>, frequencies: &Frequencies<'_>, now: Millis) {
     let compared = hits.len().min(MAX_COMPARED);
@@ -204,6 +164,9 @@ pub fn order_hits(hits: &mut Vec<Hit>, frequencies: &Frequencies<'_>, now: Milli
             newer[at] = Some(by);
             hits[at].replaced = Some(mark);
         }
+    }
+    for (at, newer) in newer.iter_mut().enumerate().take(compared) {
+        *newer = newer.or_else(|| find_newer_alike(hits, &matters, at, now));
     }
     let mut order: Vec<usize> = Vec::with_capacity(hits.len());
     let mut is_placed = vec![false; hits.len()];

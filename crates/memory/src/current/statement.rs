@@ -2,13 +2,16 @@
 //! and the words that state a change. Recognised by lists of words, without a grammar.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
 use tanmi_base::lang::is_han;
 
 use super::words::*;
 use crate::segment;
-use crate::word_list;
+use listed::{ADDITION, AMOUNT_CHANGE, CHANGE, Listed, NEGATION, OPEN, PAST, PRESENT, STATE, marks_of};
+
+mod ended;
+mod listed;
+mod numbers;
 
 /// A fact as data for comparisons.
 #[derive(Clone, Debug, Default)]
@@ -17,14 +20,28 @@ pub struct Statement {
     pub terms: Vec<Term>,
     /// Numbers that state an amount, a time or a version.
     pub values: BTreeSet<String>,
+    /// Those in the first clause.
+    pub main_values: BTreeSet<String>,
     /// The text after the first verb, if it is a single name.
     pub name: Option<String>,
+    /// Words such as "built with" stand before the name. They have one value.
+    pub is_linked: bool,
     /// The last term of the subject.
     pub head: String,
     pub has_change: bool,
     pub has_now: bool,
     pub is_addition: bool,
     pub is_negative: bool,
+    /// It changes an amount: "raised".
+    pub has_amount_change: bool,
+    /// It asks or considers something, or tells how something was before.
+    pub is_open_or_past: bool,
+    /// It states what something is or uses, not what it does: such a fact ends with a change of its subject.
+    pub has_state: bool,
+    /// What no longer holds, if the fact says so: "no longer …", "instead of …", 不再….
+    pub ended: Option<Box<Statement>>,
+    /// Verbs of the lists that say what something does. They are no terms, because most sentences have one of them.
+    pub verbs: BTreeSet<String>,
     /// For each group of [`CONTRASTS`], the words of it that occur, as a bit set.
     contrasts: [u16; CONTRASTS.len()],
 }
@@ -37,12 +54,14 @@ pub struct Term {
     pub text: String,
     /// Whether it is part of the subject: it occurs before the first verb, and not every subject may have it.
     pub is_subject: bool,
+    /// Whether it is in the first clause. Later ones often give the reason.
+    pub is_main: bool,
 }
 
 impl Term {
-    fn new(text: String, is_subject: bool) -> Term {
+    fn new(text: String, is_subject: bool, is_main: bool) -> Term {
         let add = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        Term { hash: text.bytes().fold(0xcbf2_9ce4_8422_2325, add), text, is_subject }
+        Term { hash: text.bytes().fold(0xcbf2_9ce4_8422_2325, add), text, is_subject, is_main }
     }
 
     fn identity(&self) -> (u64, &str) {
@@ -53,6 +72,9 @@ impl Term {
 /// The number of characters of a fact that are looked at.
 const MAX_CHARS: usize = 600;
 
+/// A first clause with fewer terms says too little by itself.
+const MIN_MAIN: usize = 3;
+
 /// Stands for a verb in the text that is split.
 const VERB: char = '\u{1}';
 
@@ -61,29 +83,45 @@ impl Statement {
         let text = normalize(content);
         let listed = Listed::of(&text);
         let mut statement = Statement {
-            has_change: listed.marks & CHANGE != 0,
-            has_now: listed.marks & PRESENT != 0,
-            is_addition: listed.marks & ADDITION != 0,
-            is_negative: listed.marks & NEGATION != 0,
+            has_change: listed.has(CHANGE) || listed.has(AMOUNT_CHANGE),
+            has_now: listed.has(PRESENT),
+            has_amount_change: listed.has(AMOUNT_CHANGE),
+            is_open_or_past: listed.has(OPEN)
+                || text.contains('?')
+                || (listed.has(PAST) && !listed.has(CHANGE | PRESENT)),
+            has_state: listed.has(STATE),
+            is_addition: listed.has(ADDITION),
+            is_negative: listed.has(NEGATION),
             contrasts: listed.contrasts,
             ..Statement::default()
         };
-        statement.read(&mark_verbs(&text, &listed.chinese));
+        let marked = mark_verbs(&text, &listed.chinese);
+        let (main, rest) = marked.split_at(main_clause(&marked));
+        statement.read(main, true);
+        statement.read(rest, false);
+        if listed.has(CHANGE | AMOUNT_CHANGE | NEGATION) {
+            statement.ended = ended::clauses(&text).map(Box::new);
+        }
         for entity in entities.split('\n').filter(|entity| !entity.is_empty()) {
             let terms = segment::terms(entity).into_iter().filter(|term| is_term(term));
-            statement.terms.extend(terms.map(|term| Term::new(term, false)));
+            statement.terms.extend(terms.map(|term| Term::new(term, false, true)));
         }
-        // Of equal terms, one of the subject stays.
-        statement
-            .terms
-            .sort_unstable_by(|a, b| a.identity().cmp(&b.identity()).then(b.is_subject.cmp(&a.is_subject)));
-        statement.terms.dedup_by(|later, kept| later.identity() == kept.identity());
+        statement.sort_terms();
         statement.remove_generic_from_subject();
         statement
     }
 
-    fn read(&mut self, text: &str) {
-        let (mut is_subject, mut rest) = (true, Vec::new());
+    /// Sorts the terms and removes repetitions. Of equal terms, one of the subject stays, or else one of the first clause.
+    fn sort_terms(&mut self) {
+        let rank = |term: &Term| (!term.is_subject, !term.is_main);
+        self.terms
+            .sort_unstable_by(|a, b| a.identity().cmp(&b.identity()).then_with(|| rank(a).cmp(&rank(b))));
+        self.terms.dedup_by(|later, kept| later.identity() == kept.identity());
+    }
+
+    /// Adds the terms and values of the first clause, or of the rest of a text.
+    fn read(&mut self, text: &str, is_main: bool) {
+        let (mut is_subject, mut rest) = (is_main, Vec::new());
         // The English words of the subject and of the rest. Only the parts of an identifier count: the whole would be a
         // further term that is not shared.
         let mut words = [Vec::new(), Vec::new()];
@@ -91,7 +129,7 @@ impl Statement {
         for token in tokens(text) {
             let is_verb = is_verb(token);
             let marks = if token.starts_with(is_han) { 0 } else { marks_of(token) };
-            if is_verb || marks & CHANGE != 0 {
+            if is_verb || marks & (CHANGE | AMOUNT_CHANGE) != 0 {
                 is_subject = false;
             }
             let is_number = is_value(token);
@@ -101,16 +139,19 @@ impl Statement {
                     || NUMBERED.contains(&before)
                     || NUMBERED_ZH.iter().any(|word| before.ends_with(word));
                 match is_name {
-                    true => self.add(format!("#{token}"), is_subject),
+                    true => self.add(format!("#{token}"), is_subject, is_main),
                     false => {
                         is_subject &= before.is_empty();
                         self.values.insert(token.to_owned());
+                        if is_main {
+                            self.main_values.insert(token.to_owned());
+                        }
                     }
                 }
             } else if token.starts_with(is_han) {
                 let run = if is_value(before) { without_unit(token) } else { token };
                 for term in pairs(run) {
-                    self.add(term, is_subject);
+                    self.add(term, is_subject, is_main);
                 }
             } else if !is_marker(token, marks) && !is_unit_after(before, token) {
                 let words = &mut words[usize::from(!is_subject)];
@@ -125,14 +166,40 @@ impl Statement {
             before = token;
         }
         for (words, is_subject) in words.iter().zip([true, false]) {
-            for term in segment::terms_of_words(words).into_iter().filter(|term| is_term(term)) {
-                self.add(term, is_subject);
+            for term in segment::terms_of_words(words) {
+                if is_term(&term) {
+                    self.add(term, is_subject, is_main);
+                } else if VERBS.contains(&term) && !WEAK_VERBS.contains(&term.as_str()) {
+                    self.verbs.insert(term);
+                }
             }
         }
-        self.name = match rest.as_slice() {
-            [one] if is_name(one) => Some((*one).to_owned()),
+        if !is_main {
+            return;
+        }
+        let is_link = |word: &&str| LINKS.contains(word);
+        self.is_linked = rest
+            .iter()
+            .copied()
+            .take_while(|word| is_link(word))
+            .any(|word| word.ends_with("ed") || word.ends_with("t") || word.ends_with("n"));
+        let is_filler = |word: &&str| is_link(word) || marks_of(word) & PRESENT != 0;
+        let mut named: Vec<&str> = rest.into_iter().skip_while(is_link).collect();
+        while named.last().is_some_and(is_filler) {
+            named.pop();
+        }
+        self.name = match named.as_slice() {
+            [one] if is_name(one) || self.can_be_name_zh(one) => Some((*one).to_owned()),
             _ => None,
         };
+    }
+
+    /// Returns whether a Chinese word after the verb names the value of the subject: 默认语言是英文.
+    fn can_be_name_zh(&self, word: &str) -> bool {
+        const MAX_NAME: usize = 4;
+        word.starts_with(is_han)
+            && word.chars().count() <= MAX_NAME
+            && SINGLE_VALUED_ZH.contains(&self.head.as_str())
     }
 
     /// Removes the terms that every subject may have, in the order of their list; one term stays.
@@ -149,16 +216,21 @@ impl Statement {
         }
     }
 
-    fn add(&mut self, term: String, is_subject: bool) {
+    fn add(&mut self, term: String, is_subject: bool, is_main: bool) {
         if is_subject {
             self.head.clone_from(&term);
         }
-        self.terms.push(Term::new(term, is_subject));
+        self.terms.push(Term::new(term, is_subject, is_main));
     }
 
     /// Returns the terms of the subject.
     pub fn subject(&self) -> impl Iterator<Item = &Term> {
         self.terms.iter().filter(|term| term.is_subject)
+    }
+
+    /// Returns whether a term is one of the subject.
+    pub fn is_subject(&self, term: &Term) -> bool {
+        self.subject().any(|own| own.identity() == term.identity())
     }
 
     /// Returns whether both have the same subject.
@@ -179,127 +251,41 @@ impl Statement {
         })
     }
 
+    /// Returns the share of its terms that the other statement has, in tenths.
+    pub fn tenths_shared(&self, other: &Statement) -> usize {
+        self.shared(other).count() * 10 / self.terms.len().max(1)
+    }
+
+    /// Same as [`Statement::tenths_shared`], of the terms of the first clause, if it is long enough to say something.
+    pub fn tenths_shared_of_main(&self, other: &Statement) -> usize {
+        let of_main = |term: &&Term| term.is_main;
+        match self.terms.iter().filter(of_main).count() {
+            0..MIN_MAIN => 0,
+            all => self.shared(other).filter(of_main).count() * 10 / all,
+        }
+    }
+
+    /// Returns whether this statement says what ended: the values and verbs, and at least half of the terms.
+    pub fn states_most_of(&self, ended: &Statement) -> bool {
+        let shared = ended.shared(self).count();
+        self.has_values_and_verbs_of(ended) && shared * 2 >= ended.terms.len()
+    }
+
+    /// Returns whether this statement says all of what ended, and what ended is something definite.
+    pub fn states_all_of(&self, ended: &Statement) -> bool {
+        let is_definite = !ended.terms.is_empty() || !ended.values.is_empty();
+        is_definite && self.has_values_and_verbs_of(ended) && ended.shared(self).count() == ended.terms.len()
+    }
+
+    fn has_values_and_verbs_of(&self, ended: &Statement) -> bool {
+        ended.values.is_subset(&self.values) && ended.verbs.is_subset(&self.verbs)
+    }
+
     /// Returns whether one is about staging and the other about production, or similar.
     pub fn contrasts_with(&self, other: &Statement) -> bool {
         self.contrasts.iter().zip(&other.contrasts).any(|(a, b)| *a != 0 && *b != 0 && a & b == 0)
     }
 }
-
-/// What a text says by the words of the lists. A fact is compared at every search and at every session start, so each word
-/// of the text is looked up once in all lists.
-#[derive(Default)]
-struct Listed {
-    marks: u8,
-    contrasts: [u16; CONTRASTS.len()],
-    /// The Chinese words of the lists that occur.
-    chinese: Vec<&'static str>,
-}
-
-const CHANGE: u8 = 1;
-const PRESENT: u8 = 2;
-const ADDITION: u8 = 4;
-const NEGATION: u8 = 8;
-
-/// The lists of words and phrases, with the mark of a text that contains one.
-const MARKED: [(&[&str], u8); 8] = [
-    (CHANGES, CHANGE),
-    (CHANGES_ZH, CHANGE),
-    (NOW, PRESENT),
-    (NOW_ZH, PRESENT),
-    (ADDITIONS, ADDITION),
-    (ADDITIONS_ZH, ADDITION),
-    (NEGATIONS, NEGATION),
-    (NEGATIONS_ZH, NEGATION),
-];
-
-/// A word of the lists.
-struct ListedWord {
-    word: &'static str,
-    marks: u8,
-    /// Its group of [`CONTRASTS`], and its position there.
-    contrast: Option<(usize, usize)>,
-}
-
-/// The words of all lists with their keys, sorted by key. A word can occur several times.
-static LISTED: LazyLock<Vec<(u64, ListedWord)>> = LazyLock::new(|| {
-    let marked = MARKED.iter().flat_map(|(list, marks)| list.iter().map(|word| (*word, *marks, None)));
-    let groups = CONTRASTS.iter().enumerate();
-    let contrasts = groups.flat_map(|(group, words)| {
-        words.iter().enumerate().map(move |(at, word)| (*word, 0, Some((group, at))))
-    });
-    let verbs = VERBS_ZH.iter().map(|(verb, ..)| (*verb, 0, None));
-    let all = marked.chain(contrasts).chain(verbs);
-    let mut words: Vec<(u64, ListedWord)> = all
-        .map(|(word, marks, contrast)| (word_list::key(word), ListedWord { word, marks, contrast }))
-        .collect();
-    words.sort_unstable_by_key(|(key, _)| *key);
-    words
-});
-
-/// Returns the words of the lists with a key of at least this one.
-fn listed_from(key: u64) -> impl Iterator<Item = &'static (u64, ListedWord)> {
-    LISTED[LISTED.partition_point(|(other, _)| *other < key)..].iter()
-}
-
-/// Returns the entries of the lists for a word.
-fn listed(word: &str) -> impl Iterator<Item = &'static ListedWord> {
-    let key = word_list::key(word);
-    let same_key = listed_from(key).take_while(move |(other, _)| *other == key);
-    same_key.map(|(_, listed)| listed).filter(move |listed| listed.word == word)
-}
-
-/// Returns the marks of an English word.
-fn marks_of(word: &str) -> u8 {
-    listed(word).fold(0, |marks, listed| marks | listed.marks)
-}
-
-impl Listed {
-    fn of(text: &str) -> Listed {
-        let mut found = Listed::default();
-        let words: Vec<&str> =
-            text.split(|c: char| !is_word_char(c)).filter(|word| !word.is_empty()).collect();
-        for word in &words {
-            listed(word).for_each(|one| found.add(one));
-        }
-        found.add_phrases(&words.join(" "));
-        for (at, c) in text.char_indices().filter(|(_, c)| is_han(*c)) {
-            let (rest, first) = (&text[at..], &text[at..at + c.len_utf8()]);
-            let all = listed_from(word_list::key(first)).map(|(_, one)| one);
-            let same_start = all.take_while(|one| one.word.starts_with(c));
-            for one in same_start.filter(|one| rest.starts_with(one.word)) {
-                found.add(one);
-                found.chinese.push(one.word);
-            }
-        }
-        found
-    }
-
-    fn add(&mut self, word: &ListedWord) {
-        self.marks |= word.marks;
-        if let Some((group, at)) = word.contrast {
-            self.contrasts[group] |= 1 << at;
-        }
-    }
-
-    /// Adds the phrases in the words of a text, which are joined by spaces.
-    fn add_phrases(&mut self, words: &str) {
-        for at in words.bytes().enumerate().filter(|(_, byte)| *byte == b' ').map(|(at, _)| at) {
-            let (before, after) = (&words[..at], &words[at + 1..]);
-            for (first, rest, marks) in PHRASES.iter() {
-                if before.ends_with(first) && after.starts_with(rest) {
-                    self.marks |= marks;
-                }
-            }
-        }
-    }
-}
-
-/// The phrases of the lists: the first word, the others, and the mark.
-static PHRASES: LazyLock<Vec<(&'static str, &'static str, u8)>> = LazyLock::new(|| {
-    let all = MARKED.iter().flat_map(|(list, marks)| list.iter().map(|phrase| (*phrase, *marks)));
-    all.filter_map(|(phrase, marks)| phrase.split_once(' ').map(|(first, rest)| (first, rest, marks)))
-        .collect()
-});
 
 /// Returns the start of a text in lower case, with fullwidth letters and signs as the usual ones.
 fn normalize(content: &str) -> String {
@@ -311,7 +297,18 @@ fn normalize(content: &str) -> String {
             _ => text.extend(c.to_lowercase().map(halfwidth)),
         }
     }
-    text
+    let text = ["我们", "用户说", "用户要求", "用户希望"]
+        .iter()
+        .find_map(|who| text.strip_prefix(who))
+        .map_or(text.clone(), str::to_owned);
+    numbers::with_digits(text)
+}
+
+/// Returns the end of the first clause.
+fn main_clause(text: &str) -> usize {
+    let sign = text.find([',', ';', '，', '；', '。', '：']);
+    let word = [". ", " because ", " since ", " so that "].iter().filter_map(|word| text.find(word)).min();
+    sign.into_iter().chain(word).min().unwrap_or(text.len())
 }
 
 fn halfwidth(c: char) -> char {
@@ -322,7 +319,7 @@ fn halfwidth(c: char) -> char {
     }
 }
 
-fn is_word_char(c: char) -> bool {
+pub(super) fn is_word_char(c: char) -> bool {
     (c.is_alphanumeric() && !is_han(c)) || c == '\''
 }
 
@@ -333,7 +330,7 @@ fn mark_verbs(text: &str, occurring: &[&str]) -> String {
     if occurring.is_empty() {
         return text;
     }
-    let marks = CHANGES_ZH.iter().chain(NOW_ZH).chain(NEGATIONS_ZH);
+    let marks = CHANGES_ZH.iter().chain(AMOUNT_CHANGES_ZH).chain(NOW_ZH).chain(NEGATIONS_ZH);
     for word in marks.filter(|word| occurring.contains(word)) {
         text = text.replace(word, &VERB.to_string());
     }
@@ -401,8 +398,16 @@ fn is_value(word: &str) -> bool {
     let word = word.strip_prefix('v').unwrap_or(word);
     word.starts_with(|c: char| c.is_ascii_digit())
         && word.bytes().all(|byte| byte.is_ascii_digit() || b".:".contains(&byte))
+        || is_scientific(word)
         || has_short_unit(word)
         || NUMBER_WORDS.contains(&word)
+}
+
+/// Returns whether a word is a number such as `3e-4`.
+fn is_scientific(word: &str) -> bool {
+    let is_digits =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    word.split_once("e-").is_some_and(|(number, exponent)| is_digits(number) && is_digits(exponent))
 }
 
 /// Returns whether a number has its unit attached: `30s`, `10mb`.
@@ -434,7 +439,8 @@ fn is_verb(token: &str) -> bool {
 
 /// Returns whether a word only states a change or the present.
 fn is_marker(word: &str, marks: u8) -> bool {
-    marks & (CHANGE | PRESENT | ADDITION) != 0 || ["longer", "longest", "enough"].contains(&word)
+    marks & (CHANGE | AMOUNT_CHANGE | PRESENT | ADDITION) != 0
+        || ["longer", "longest", "enough"].contains(&word)
 }
 
 fn is_term(term: &str) -> bool {

@@ -2,137 +2,9 @@
 
 use crate::word_list::WordList;
 
-/// Words and phrases of a statement that something is different from before.
-pub const CHANGES: &[&str] = &[
-    "no longer",
-    "not anymore",
-    "any more",
-    "any longer",
-    "instead of",
-    "instead",
-    "in place of",
-    "rather than",
-    "anymore",
-    "switched",
-    "switch",
-    "moved",
-    "migrated",
-    "replaced",
-    "replaces",
-    "replace",
-    "dropped",
-    "retired",
-    "removed",
-    "deleted",
-    "upgraded",
-    "downgraded",
-    "rewritten",
-    "ported",
-    "renamed",
-    "changed",
-    "deprecated",
-    "abandoned",
-    "gone",
-    "raised",
-    "lowered",
-    "increased",
-    "reduced",
-    "reverted",
-    "from now on",
-];
-pub const CHANGES_ZH: &[&str] = &[
-    "改为",
-    "改成",
-    "改用",
-    "改由",
-    "改到",
-    "改走",
-    "改放",
-    "改存",
-    "改调",
-    "改从",
-    "改在",
-    "改以",
-    "不再",
-    "换成",
-    "换为",
-    "换到",
-    "更换为",
-    "替换为",
-    "替换成",
-    "取代",
-    "替代",
-    "代替",
-    "迁移到",
-    "迁移至",
-    "迁到",
-    "迁至",
-    "搬到",
-    "移到",
-    "切换到",
-    "切换为",
-    "切到",
-    "升级到",
-    "升级为",
-    "升到",
-    "降级到",
-    "降到",
-    "调整为",
-    "调整到",
-    "调到",
-    "调成",
-    "调为",
-    "提高到",
-    "弃用",
-    "废弃",
-    "停用",
-    "下线",
-    "移除",
-    "删除了",
-    "去掉了",
-    "取消",
-];
+mod marks;
 
-/// Words that state the present and may point to a change.
-pub const NOW: &[&str] = &["now", "currently", "nowadays", "since", "again", "already", "as of"];
-pub const NOW_ZH: &[&str] = &["现在", "目前", "如今", "以后", "今后", "从今", "已经", "统一", "重新"];
-
-/// Words of a statement that adds to an earlier one and leaves it valid.
-pub const ADDITIONS: &[&str] = &["also", "too", "as well", "additionally", "besides", "in addition", "still"];
-pub const ADDITIONS_ZH: &[&str] = &["也", "还", "同时", "另外", "此外", "仍然", "仍", "并且", "额外"];
-
-pub const NEGATIONS: &[&str] = &[
-    "not",
-    "no longer",
-    "never",
-    "don't",
-    "doesn't",
-    "mustn't",
-    "cannot",
-    "can't",
-    "isn't",
-    "aren't",
-    "shouldn't",
-    "forbidden",
-    "without",
-    "disabled",
-];
-pub const NEGATIONS_ZH: &[&str] = &[
-    "不能",
-    "不要",
-    "不可",
-    "不许",
-    "不得",
-    "不用",
-    "不需要",
-    "不再",
-    "禁止",
-    "不允许",
-    "不必",
-    "别",
-    "没有",
-    "关闭",
-];
+pub use marks::*;
 
 /// Words that end the subject of a sentence: verbs in the forms that occur after a subject.
 pub(super) static VERBS: WordList<{ VERB_LIST.len() }> = WordList::new(VERB_LIST);
@@ -191,6 +63,20 @@ pub const VERBS_ZH: &[(&str, &str, &str)] = &[
     ("在", "存正现", "线"),
     ("有", "所没", "效关"),
     ("每", "", ""),
+    ("发到", "", ""),
+    ("发往", "", ""),
+    ("发给", "", ""),
+    ("写到", "", ""),
+    ("写入", "", ""),
+    ("推送到", "", ""),
+    ("监听", "", ""),
+    ("保留", "", ""),
+    ("达到", "", ""),
+    ("选", "可筛勾多单", "项择"),
+    ("取", "读获提领拉爬", "消代得"),
+    ("托管在", "", ""),
+    ("部署到", "", ""),
+    ("上传到", "", ""),
     ("以", "可所", "及"),
     ("从", "", "库"),
     ("要", "需主重", "求"),
@@ -212,6 +98,9 @@ pub const GENERIC: &[&str] = &[
     "tool",
     "system",
     "everi",
+    "old",
+    "new",
+    "version",
 ];
 
 /// Nouns of which a sentence of this kind states one value: `The default branch is main`.
@@ -252,6 +141,56 @@ pub const SINGLE_VALUED: &[&str] = &[
     "path",
     "folder",
     "directori",
+];
+
+/// Verbs of [`VERBS`] that say little about what something does.
+pub const WEAK_VERBS: &[&str] = &[
+    "use", "run", "need", "work", "go", "live", "do", "have", "keep", "take", "get", "make", "start",
+    "support",
+];
+
+/// The last characters of a Chinese subject of which a sentence states one value.
+pub const SINGLE_VALUED_ZH: &[&str] = &[
+    "语言", "版本", "分支", "端口", "框架", "地址", "域名", "时区", "编码", "名称", "级别", "模式", "格式",
+    "工具", "引擎", "区域", "货币", "协议", "目录", "路径", "责人", "据库", "平台", "风格", "颜色", "主题",
+    "仓库", "环境",
+];
+
+/// Words between the verb and the value: "is built with", "is called".
+pub const LINKS: &[&str] = &[
+    "called",
+    "named",
+    "built",
+    "written",
+    "tracked",
+    "stored",
+    "hosted",
+    "deployed",
+    "implemented",
+    "managed",
+    "kept",
+    "linted",
+    "tested",
+    "formatted",
+    "served",
+    "provided",
+    "maintained",
+    "handled",
+    "rendered",
+    "generated",
+    "with",
+    "in",
+    "on",
+    "by",
+    "to",
+    "from",
+    "using",
+    "via",
+    "the",
+    "a",
+    "an",
+    "at",
+    "as",
 ];
 
 /// Words that name a unit after a number.
