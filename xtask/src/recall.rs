@@ -154,6 +154,8 @@ fn set_weight(weights: &mut Weights, name: &str, value: f32) {
         "day" => weights.day = value,
         "session" => weights.session = value,
         "pair" => weights.pair = value,
+        "substitute" => weights.substitute = value,
+        "latin" => weights.latin = value,
         _ => panic!("unknown weight: {name}"),
     }
 }

@@ -27,6 +27,8 @@ pub struct AddedTerm {
     pub weight: f32,
     /// Number of memories that contain it.
     pub frequency: u64,
+    /// Whether no memory contains the word itself, so that only its translations can match.
+    pub is_substitute: bool,
 }
 
 /// The collection as far as expansion needs it.
@@ -37,15 +39,13 @@ pub struct Vocabulary<'a> {
 }
 
 impl Vocabulary<'_> {
-    /// Returns whether one of the terms occurs in no or few memories.
-    fn is_rare(&self, terms: &[String]) -> Result<bool> {
-        let limit = few(self.docs);
+    /// Returns how many memories contain the rarest of the terms, if these are few.
+    fn rare_frequency(&self, terms: &[String]) -> Result<Option<u64>> {
+        let mut rarest = u64::MAX;
         for term in terms {
-            if (self.frequency)(term)? <= limit {
-                return Ok(true);
-            }
+            rarest = rarest.min((self.frequency)(term)?);
         }
-        Ok(false)
+        Ok(Some(rarest).filter(|rarest| *rarest <= few(self.docs)))
     }
 }
 
@@ -88,8 +88,8 @@ fn expand_chinese(
             if phrases.is_empty() {
                 continue;
             }
-            if vocabulary.is_rare(&segment::cjk_pairs(&word))? {
-                add(phrases, vocabulary, added)?;
+            if let Some(frequency) = vocabulary.rare_frequency(&segment::cjk_pairs(&word))? {
+                add(phrases, frequency == 0, vocabulary, added)?;
             }
             step = len;
             break;
@@ -132,8 +132,9 @@ fn expand_english(
             if words.is_empty() {
                 continue;
             }
-            if vocabulary.is_rare(phrase)? {
-                add(words.iter().map(|word| segment::cjk_pairs(word)).collect(), vocabulary, added)?;
+            if let Some(frequency) = vocabulary.rare_frequency(phrase)? {
+                let pairs = words.iter().map(|word| segment::cjk_pairs(word)).collect();
+                add(pairs, frequency == 0, vocabulary, added)?;
             }
             step = len;
             break;
@@ -147,6 +148,7 @@ fn expand_english(
 /// with many meanings does not outweigh the others.
 fn add(
     translations: Vec<Vec<String>>,
+    is_substitute: bool,
     vocabulary: &Vocabulary<'_>,
     added: &mut Vec<AddedTerm>,
 ) -> Result<()> {
@@ -164,7 +166,7 @@ fn add(
             if frequency > 0 {
                 has_match = true;
                 let weight = 1.0 / (terms.len() as f32).sqrt();
-                found.push(AddedTerm { term: term.clone(), weight, frequency });
+                found.push(AddedTerm { term: term.clone(), weight, frequency, is_substitute });
             }
         }
         matching += usize::from(has_match);

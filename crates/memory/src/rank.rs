@@ -51,6 +51,11 @@ pub struct Weights {
     pub question: f32,
     /// Bonus for query terms that are adjacent in the text too.
     pub pair: f32,
+    /// Factor on a term of the other language for a word that no memory contains: only its translations can match.
+    pub substitute: f32,
+    /// Factor on a word in Latin script of a question that also has Chinese words. A Chinese word of two characters counts three
+    /// times: as two characters and as their pair.
+    pub latin: f32,
 }
 
 pub const WEIGHTS: Weights = Weights {
@@ -68,6 +73,8 @@ pub const WEIGHTS: Weights = Weights {
     session: 1.2,
     question: 0.25,
     pair: 0.25,
+    substitute: 2.0,
+    latin: 2.0,
 };
 
 /// Returns the terms of a memory for the index: those of its content, its speaker, its entities and its day.
@@ -137,6 +144,8 @@ pub struct SearchQuestion {
     pub terms: Vec<String>,
     /// The weights of the terms.
     pub weights: Vec<f32>,
+    /// For each term, whether it is a translation of a word that no memory contains.
+    substitutes: Vec<bool>,
     /// Number of terms of the query itself.
     own: usize,
     /// The last bytes of the terms, as a bit set of their lowest six bits.
@@ -151,6 +160,7 @@ impl SearchQuestion {
         let terms = segment::query_terms(text);
         SearchQuestion {
             weights: vec![1.0; terms.len()],
+            substitutes: vec![false; terms.len()],
             own: terms.len(),
             ends: terms.iter().fold(0, |ends, term| ends | end_bit(term)),
             terms,
@@ -166,9 +176,25 @@ impl SearchQuestion {
                 self.ends |= end_bit(&one.term);
                 self.terms.push(one.term);
                 self.weights.push(one.weight);
+                self.substitutes.push(one.is_substitute);
                 frequencies.push(one.frequency);
             }
         }
+    }
+
+    /// Returns the factor on each term: the weights of terms that were added, and the balance between the two scripts.
+    fn factors(&self, weights: &Weights) -> Vec<f32> {
+        let is_han = |term: &String| term.starts_with(segment::is_cjk);
+        let is_mixed = self.terms[..self.own].iter().any(is_han);
+        let terms = self.terms.iter().zip(&self.weights).enumerate();
+        terms
+            .map(|(at, (term, weight))| {
+                let is_latin_in_chinese = is_mixed && at < self.own && !is_han(term);
+                let of_script = if is_latin_in_chinese { weights.latin } else { 1.0 };
+                let of_origin = if self.substitutes[at] { weights.substitute } else { 1.0 };
+                weight * of_script * of_origin
+            })
+            .collect()
     }
 
     /// Returns whether a term can be one of the query. Most terms of a memory are excluded here, before they are looked up.
@@ -255,8 +281,9 @@ struct Scorer<'a> {
 
 impl<'a> Scorer<'a> {
     fn new(question: &'a SearchQuestion, collection: &Collection, weights: &'a Weights) -> Scorer<'a> {
-        let terms = collection.frequencies.iter().zip(&question.weights);
-        let idf: Vec<f32> = terms.map(|(df, weight)| idf(*df, collection.docs) * weight).collect();
+        let factors = question.factors(weights);
+        let terms = collection.frequencies.iter().zip(factors);
+        let idf: Vec<f32> = terms.map(|(df, factor)| idf(*df, collection.docs) * factor).collect();
         let best =
             idf[..question.own].iter().map(|idf| idf * (weights.k1 + 1.0)).sum::<f32>().max(f32::EPSILON);
         let index = question.terms.iter().enumerate().map(|(at, term)| (term.as_str(), at)).collect();

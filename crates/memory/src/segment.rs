@@ -118,7 +118,7 @@ enum Run {
     Word(String),
 }
 
-fn is_cjk(c: char) -> bool {
+pub(crate) fn is_cjk(c: char) -> bool {
     is_han(c) || matches!(c, '\u{3040}'..='\u{30FF}' | '\u{AC00}'..='\u{D7AF}' | '\u{3105}'..='\u{312F}')
 }
 
