@@ -91,13 +91,17 @@ pub fn fit(text: &str, columns: usize) -> String {
 
 /// Returns a text as one line for a terminal. Line breaks and other control characters are made visible.
 pub fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\n' => '⏎',
-            c if c.is_control() || is_direction_override(c) => '\u{FFFD}',
-            c => c,
-        })
-        .collect()
+    let is_unsafe = |c: char| c.is_control() || is_direction_override(c);
+    // Most texts have no such character, and copying one as a whole takes a fraction of the work: hooks tell many texts.
+    if !text.contains(is_unsafe) {
+        return text.to_owned();
+    }
+    let shown = |c| match c {
+        '\n' => '⏎',
+        c if is_unsafe(c) => '\u{FFFD}',
+        c => c,
+    };
+    text.chars().map(shown).collect()
 }
 
 /// Returns a text for a terminal. Control characters other than line breaks and tabs are made visible.

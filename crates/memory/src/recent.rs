@@ -188,7 +188,9 @@ impl UnindexedLines {
         let mut unindexed = UnindexedLines::default();
         for (name, path) in files {
             let from = known.iter().find(|file| file.name == name).map_or(0, |file| file.size);
-            for line in tail(&path, from).split(|byte| *byte == b'\n') {
+            let lines = tail(&path, from);
+            let lines = lines.split(|byte| *byte == b'\n');
+            for line in lines.filter(|line| !record::begins_as_session_line(line)) {
                 match record::read_line(line, &name) {
                     Line::Record { mut row, supersedes } => {
                         // After everything in the index, in the order of the lines.

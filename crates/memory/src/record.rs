@@ -129,6 +129,12 @@ pub fn session_line(kind: &str, session: &str, at: Millis, more: Value) -> Strin
     line.to_string()
 }
 
+/// Returns whether a line begins like those of [`session_line`], without parsing it. A session start reads the lines that are not
+/// indexed yet, and in a project that is not searched most of them are of earlier starts.
+pub(crate) fn begins_as_session_line(line: &[u8]) -> bool {
+    line.starts_with(br#"{"type":"session_"#)
+}
+
 /// The content of a line.
 #[derive(Debug)]
 pub enum Line {
@@ -412,6 +418,8 @@ mod tests {
         assert!(matches!(forget, Line::Mark { hidden: true, .. }), "{forget:?}");
         let start = session_line("session_start", "s", 0, json!({"platform": "cursor"}));
         assert!(matches!(read_line(start.as_bytes(), "f"), Line::Session) && start.contains("cursor"));
+        assert!(begins_as_session_line(start.as_bytes()));
+        assert!(!begins_as_session_line(br#"{"type":"fact","content":"x"}"#));
         let old = read_line(br#"{"topic":"t","summary":"s"}"#, "sessions.jsonl");
         assert!(
             matches!(old, Line::Record { row, .. } if row.letter == MemoryLetter::S && row.content == "t\ns")
