@@ -48,6 +48,8 @@ pub struct Caller {
     pub name: String,
     /// The lower of the roles of the person and of the token.
     pub role: Role,
+    /// The id of the token, also of one with which a cookie was bought.
+    pub token: String,
 }
 
 /// What a token gives in a project.
@@ -125,6 +127,7 @@ pub(crate) fn find_access(
         person: row.get("person"),
         name: row.get("name"),
         role: role("role").min(role("limit_role")),
+        token: token_id.to_owned(),
     }))
 }
 

@@ -108,10 +108,9 @@ impl PgStore {
         })
     }
 
-    /// Returns when a token that was accepted expires, if it does.
-    pub fn token_expires_at(&self, token: &str) -> Result<Option<Millis>> {
-        let id = token.split('_').nth(1).unwrap_or_default();
-        Ok(self.query(FIND_EXPIRY, &[&id])?.first().and_then(|row| row.get("expires_at")))
+    /// Returns when the token of a caller expires, if it does.
+    pub fn token_expires_at(&self, caller: &Caller) -> Result<Option<Millis>> {
+        Ok(self.query(FIND_EXPIRY, &[&caller.token])?.first().and_then(|row| row.get("expires_at")))
     }
 
     /// Returns the stored answer of a request, if it was carried out.

@@ -176,7 +176,7 @@ impl People<'_> {
     }
 
     /// Makes a person a member with this role, and creates the person if the name is new. Returns the person's id.
-    pub fn set_member(&mut self, name: &str, role: Role, _: Millis) -> Result<String, AdminError> {
+    pub fn set_member(&mut self, name: &str, role: Role) -> Result<String, AdminError> {
         self.transact(|people| people.set_member_in(name, role))
     }
 
@@ -187,7 +187,7 @@ impl People<'_> {
     }
 
     /// Makes a person a member with at least this role. Returns the person's id.
-    pub fn ensure_member(&mut self, name: &str, role: Role, _: Millis) -> Result<String, AdminError> {
+    pub fn ensure_member(&mut self, name: &str, role: Role) -> Result<String, AdminError> {
         self.transact(|people| {
             let added = people.add_person_in(None, name)?;
             let team = people.team_of_project()?;

@@ -25,7 +25,7 @@ impl Team {
         let app = create_project(&address, "team", "app", NOW).unwrap();
         let shop = create_project(&address, "team", "shop", NOW).unwrap();
         let team = Team { pool: Pool::new(address), cluster, app, shop };
-        team.owner(&team.app).set_member("ada", Role::Admin, NOW).unwrap();
+        team.owner(&team.app).set_member("ada", Role::Admin).unwrap();
         Some(team)
     }
 
@@ -72,7 +72,7 @@ fn code<T>(outcome: Result<T, AdminError>) -> &'static str {
 fn person_disabled_loses_access_until_enabled() {
     let Some(team) = Team::start() else { return };
     let mut owner = team.owner(&team.app);
-    owner.set_member("bob", Role::Member, NOW).unwrap();
+    owner.set_member("bob", Role::Member).unwrap();
     let token = team.token(&team.app, "bob", Role::Member, false).token;
     assert!(team.is_valid("app", &token));
     assert!(owner.set_disabled(None, "bob", true).unwrap());
@@ -99,8 +99,8 @@ fn last_admin_is_not_removed_not_even_by_two_at_once() {
     assert_eq!(code(owner.set_disabled(None, "ada", true)), "LAST_ADMIN");
     for round in 0..10 {
         owner.set_disabled(None, "ada", false).unwrap();
-        owner.set_member("ada", Role::Admin, NOW).unwrap();
-        owner.set_member("bob", Role::Admin, NOW).unwrap();
+        owner.set_member("ada", Role::Admin).unwrap();
+        owner.set_member("bob", Role::Admin).unwrap();
         let codes: Vec<&str> = thread::scope(|scope| {
             let one = scope.spawn(|| code(team.owner(&team.app).set_disabled(None, "ada", true)));
             let two = scope.spawn(|| code(team.owner(&team.app).change_member("bob", None)));
@@ -113,7 +113,7 @@ fn last_admin_is_not_removed_not_even_by_two_at_once() {
 #[test]
 fn token_limits_expiry_and_rotation() {
     let Some(team) = Team::start() else { return };
-    team.owner(&team.shop).set_member("ada", Role::Admin, NOW).unwrap();
+    team.owner(&team.shop).set_member("ada", Role::Admin).unwrap();
     let limited = team.token(&team.app, "ada", Role::Admin, true);
     assert!(team.is_valid("app", &limited.token));
     assert_eq!(team.access("shop", &limited.token), Access::NotMember);
@@ -170,8 +170,8 @@ fn last_use_of_a_token_is_written_at_most_once_a_minute() {
 fn admin_of_one_project_changes_only_what_concerns_it() {
     let Some(team) = Team::start() else { return };
     let ada = team.token(&team.app, "ada", Role::Admin, false).token;
-    team.owner(&team.app).set_member("bob", Role::Member, NOW).unwrap();
-    team.owner(&team.shop).set_member("bob", Role::Admin, NOW).unwrap();
+    team.owner(&team.app).set_member("bob", Role::Member).unwrap();
+    team.owner(&team.shop).set_member("bob", Role::Admin).unwrap();
     let everywhere = team.token(&team.shop, "bob", Role::Admin, false);
     let in_shop = team.token(&team.shop, "bob", Role::Admin, true);
     let refused = |error: Result<bool, AdminError>| match error {
@@ -185,7 +185,7 @@ fn admin_of_one_project_changes_only_what_concerns_it() {
     let seen = TokenFilter { project: Some(team.app.clone()), limit: 99, ..TokenFilter::default() };
     let seen = team.as_admin(&ada, |people| people.tokens(&seen)).unwrap();
     assert!(seen.iter().all(|token| token.id != in_shop.id) && seen.len() == 2, "{seen:?}");
-    team.owner(&team.shop).set_member("ada", Role::Admin, NOW).unwrap();
+    team.owner(&team.shop).set_member("ada", Role::Admin).unwrap();
     let narrow = team.token(&team.app, "ada", Role::Admin, true).token;
     assert_eq!(refused(team.as_admin(&narrow, |people| people.set_disabled(None, "bob", true))), ["shop"]);
     assert_eq!(team.as_admin(&narrow, |people| people.projects(None, 9)).unwrap().len(), 1);
@@ -231,7 +231,7 @@ fn role_of_the_program_changes_members_of_one_project_only() {
 fn every_change_is_in_the_audit_with_its_author() {
     let Some(team) = Team::start() else { return };
     let ada = team.token(&team.app, "ada", Role::Admin, false).token;
-    team.as_admin(&ada, |people| people.set_member("bob", Role::Member, NOW)).unwrap();
+    team.as_admin(&ada, |people| people.set_member("bob", Role::Member)).unwrap();
     let new = NewToken { person: "bob", name: "", role: Role::Member, lifetime: None, is_limited: true };
     let token = team.as_admin(&ada, |people| people.issue_token(&new)).unwrap();
     let rotated = team.as_admin(&ada, |people| people.rotate_token(&token.id, 0)).unwrap();

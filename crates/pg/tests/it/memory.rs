@@ -50,8 +50,8 @@ fn save(key: &str, fact: &Fact) -> MemoryRequest {
 fn member(cluster: &Cluster, project: &str, name: &str) -> Caller {
     let project = create_project(&cluster.address(), "team", project, NOW).unwrap();
     let mut people = People::open(&cluster.address(), &project).unwrap();
-    let person = people.set_member(name, Role::Member, NOW).unwrap();
-    Caller { project, person, name: name.to_owned(), role: Role::Member }
+    let person = people.set_member(name, Role::Member).unwrap();
+    Caller { project, person, name: name.to_owned(), role: Role::Member, token: String::new() }
 }
 
 /// Returns every memory with its state, sorted.

@@ -13,7 +13,7 @@ fn token_valid_returns_person_with_lower_role() {
     let project = create_project(&address, "team", "app", NOW).unwrap();
     create_project(&address, "team", "other", NOW).unwrap();
     let mut people = People::open(&address, &project).unwrap();
-    let ada = people.set_member("ada", Role::Admin, NOW).unwrap();
+    let ada = people.set_member("ada", Role::Admin).unwrap();
     let full = people.create_token(&ada, Role::Admin, NOW, None).unwrap();
     let narrow = people.create_token(&ada, Role::Reader, NOW, Some(i64::MAX)).unwrap();
     let expired = people.create_token(&ada, Role::Admin, NOW, Some(1)).unwrap();
@@ -36,7 +36,7 @@ fn token_valid_returns_person_with_lower_role() {
     for (asked, expected) in
         [(Role::Reader, Role::Reader), (Role::Member, Role::Member), (Role::Reader, Role::Member)]
     {
-        let bob = people.ensure_member("bob", asked, NOW).unwrap();
+        let bob = people.ensure_member("bob", asked).unwrap();
         let token = people.create_token(&bob, Role::Admin, NOW, None).unwrap();
         assert_eq!(role(&token, "app"), Some((String::from("bob"), expected)), "{asked:?}");
     }

@@ -34,9 +34,10 @@ impl Team {
         let mut people = People::open(&cluster.address(), &project).unwrap();
         let mut caller = |name: &str| Caller {
             project: project.clone(),
-            person: people.set_member(name, Role::Member, NOW).unwrap(),
+            person: people.set_member(name, Role::Member).unwrap(),
             name: name.to_owned(),
             role: Role::Member,
+            token: String::new(),
         };
         let (ada, bob) = (caller("ada"), caller("bob"));
         let id = store.create(new_workspace(&[]), &op(NOW)).unwrap().id;

@@ -207,11 +207,10 @@ pub async fn beat(State(state): State<Arc<TeamState>>, request: Request, body: B
             return Err(Refusal::invalid("sessions", format!("at most {MAX_NAMES}")));
         }
         let (store, caller) = (state.store(&request.caller.project), request.caller.clone());
-        let token = request.credential().to_owned();
         block(move || {
             let beat = store.beat(&caller, &sessions)?;
             let program = env!("CARGO_PKG_VERSION").to_owned();
-            Ok(json!(Beat { token_expires_at: store.token_expires_at(&token)?, program, ..beat }))
+            Ok(json!(Beat { token_expires_at: store.token_expires_at(&caller)?, program, ..beat }))
         })
         .await
     };

@@ -212,7 +212,7 @@ fn execute(command: &TeamCommand, home: &Path, json: bool, lang: Lang) -> Result
             tanmi_pg::migrate(&address)?;
             let project = tanmi_pg::create_project(&address, team, project_name, now)?;
             let mut people = People::open(&address, &project)?;
-            let person = people.set_member(admin, Role::Admin, now)?;
+            let person = people.set_member(admin, Role::Admin)?;
             let token = people.create_token(&person, Role::Admin, now, None)?;
             let issued = IssuedToken {
                 id: token.split('_').nth(1).unwrap_or_default().to_owned(),

@@ -163,7 +163,7 @@ pub fn token(command: &TokenCommand, json: bool, lang: Lang) -> Result<(), TeamE
             let (address, project, project_name) = find_project(project, lang)?;
             let role = Role::from_word(role).unwrap_or(Role::Reader);
             let mut people = People::open(&address, &project)?;
-            people.ensure_member(person, role, clock::now())?;
+            people.ensure_member(person, role)?;
             let new = NewToken { person, name, role, lifetime, is_limited: *this_project_only };
             print_token(Some(&project_name), &people.issue_token(&new)?, json, lang);
         }
