@@ -150,9 +150,6 @@ fn entry(row: &Row) -> AuditEntry {
 impl Pool {
     /// Adds an entry to the audit.
     pub fn record_audit(&self, event: &AuditEvent<'_>) -> Result<(), DatabaseError> {
-        let add = |connection: &mut Connection| {
-            record(event, |sql, params| connection.query(sql, params)).map_err(DatabaseError::from)
-        };
-        self.take(None, add).map(|_| ())
+        record(event, |sql, params| self.write(sql, params))
     }
 }

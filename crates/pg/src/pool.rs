@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tanmi_workspace::error::Result;
+use tanmi_workspace::error::{Error, Result};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -115,9 +115,19 @@ impl Pool {
         self.round_trips.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes a connection and makes the first call on it, which must be one that can be repeated. A connection that the
-    /// server closed while it was idle is replaced by a new one.
-    pub(crate) fn take<T>(
+    /// Runs one statement that writes, and runs it once: after a lost connection it is not known whether it counted.
+    pub(crate) fn write(
+        &self,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, DatabaseError> {
+        let (mut connection, ()) = self.take(None, |connection| Ok(connection.batch("SELECT 1")?))?;
+        connection.call(|connection| Ok(connection.query(sql, params)?))
+    }
+
+    /// Takes a connection and makes the first call on it: the beginning of a transaction, or a read. A connection that the
+    /// server closed while it was idle is replaced by a new one, on which the call is repeated.
+    fn take<T>(
         &self,
         stream: Option<StreamName>,
         first_call: impl Fn(&mut Connection) -> Result<T, DatabaseError>,
@@ -257,15 +267,25 @@ impl PooledConnection<'_> {
         self.run(|connection| connection.batch(sql))
     }
 
+    /// Runs calls on the connection itself.
+    pub fn call<T, E: From<DatabaseError>>(
+        &mut self,
+        calls: impl FnOnce(&mut Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let Some(connection) = &mut self.connection else {
+            return Err(DatabaseError::from(DatabaseTrouble::Away).into());
+        };
+        calls(connection)
+    }
+
     /// Returns the name of the history of the database.
     pub fn history(&self) -> String {
         self.connection.as_ref().map(|connection| connection.history.clone()).unwrap_or_default()
     }
 
     fn run<T>(&mut self, call: impl FnOnce(&mut Connection) -> Result<T, CallError>) -> Result<T> {
-        let Some(connection) = &mut self.connection else { return Err(DatabaseTrouble::Away.into()) };
         self.pool.count();
-        call(connection).map_err(|error| DatabaseError::from(error).into())
+        self.call(|connection| call(connection).map_err(DatabaseError::from)).map_err(Error::from)
     }
 
     /// Ends the transaction without its changes. A connection that cannot do that is closed.

@@ -39,6 +39,7 @@ impl Administrator {
 
 enum Link<'a> {
     Own(Connection),
+    /// In a transaction, which [`Pool::administer`] began and ends.
     Pooled(&'a mut Connection),
 }
 
@@ -60,25 +61,24 @@ impl People<'static> {
 }
 
 impl Pool {
-    /// Runs the administration of a project by one of its admins. The caller checked the role.
+    /// Runs the administration of a project by one of its admins, in one transaction. The caller checked the role.
     pub fn administer<T>(
         &self,
         project: &str,
         admin: &Administrator,
-        work: impl Fn(&mut People<'_>) -> Result<T, AdminError>,
+        work: impl FnOnce(&mut People<'_>) -> Result<T, AdminError>,
     ) -> Result<T, AdminError> {
-        let (_, outcome) = self.take(None, |connection| {
-            let mut people = People {
-                link: Link::Pooled(connection),
-                project: project.to_owned(),
-                admin: Some(admin.clone()),
-            };
-            match work(&mut people) {
-                Err(AdminError::Database(error)) => Err(error),
-                // A refusal says nothing about the connection.
-                other => Ok(other),
-            }
-        })?;
+        let mut pooled = self.begin("BEGIN", project)?;
+        let outcome = pooled.call(|connection| {
+            let link = Link::Pooled(connection);
+            let mut people = People { link, project: project.to_owned(), admin: Some(admin.clone()) };
+            let value = work(&mut people)?;
+            people.connection().batch("COMMIT")?;
+            Ok(value)
+        });
+        if outcome.is_err() {
+            pooled.roll_back();
+        }
         outcome
     }
 }
@@ -96,6 +96,9 @@ impl People<'_> {
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, AdminError>,
     ) -> Result<T, AdminError> {
+        if let Link::Pooled(_) = self.link {
+            return work(self);
+        }
         let begin = in_project("BEGIN", &self.project);
         self.connection().batch(&begin)?;
         let outcome = work(self).and_then(|value| {

@@ -38,34 +38,26 @@ impl Pool {
     /// Creates a ticket for the person of a token, which must be valid. Returns it with the name of the project.
     pub fn create_ticket(&self, project: &str, token: &str) -> Result<(String, String), DatabaseError> {
         let token_id = people::token_id(token).unwrap_or_default();
-        let (_, made) = self.take(None, |connection| {
-            let (id, ticket) = new_secret(TICKET)?;
-            let digest = hash::sha256_hex(ticket.as_bytes());
-            let rows =
-                connection.query(ADD_TICKET, &[&id, &token_id, &digest, &TICKET_LIFETIME, &project])?;
-            Ok((ticket, rows.first().map(|row| row.get(0)).unwrap_or_default()))
-        })?;
-        Ok(made)
+        let (id, ticket) = new_secret(TICKET)?;
+        let digest = hash::sha256_hex(ticket.as_bytes());
+        let rows = self.write(ADD_TICKET, &[&id, &token_id, &digest, &TICKET_LIFETIME, &project])?;
+        Ok((ticket, rows.first().map(|row| row.get(0)).unwrap_or_default()))
     }
 
     /// Consumes a ticket and returns the secret of a cookie; `None` if the ticket is not valid.
     pub fn redeem_ticket(&self, ticket: &str) -> Result<Option<String>, DatabaseError> {
         let Some(ticket_id) = id_of(TICKET, ticket) else { return Ok(None) };
-        let (_, cookie) = self.take(None, |connection| {
-            let (id, cookie) = new_secret(COOKIE)?;
-            let digests = [ticket, cookie.as_str()].map(|secret| hash::sha256_hex(secret.as_bytes()));
-            let rows =
-                connection.query(REDEEM, &[&ticket_id, &digests[0], &id, &digests[1], &COOKIE_LIFETIME])?;
-            Ok((!rows.is_empty()).then_some(cookie))
-        })?;
-        Ok(cookie)
+        let (id, cookie) = new_secret(COOKIE)?;
+        let digests = [ticket, cookie.as_str()].map(|secret| hash::sha256_hex(secret.as_bytes()));
+        let rows = self.write(REDEEM, &[&ticket_id, &digests[0], &id, &digests[1], &COOKIE_LIFETIME])?;
+        Ok((!rows.is_empty()).then_some(cookie))
     }
 
     /// Ends the login of a cookie.
     pub fn end_login(&self, cookie: &str) -> Result<(), DatabaseError> {
         let Some(id) = id_of(COOKIE, cookie) else { return Ok(()) };
         let digest = hash::sha256_hex(cookie.as_bytes());
-        self.take(None, |connection| Ok(connection.query(END, &[&id, &digest])?)).map(|_| ())
+        self.write(END, &[&id, &digest]).map(|_| ())
     }
 }
 

@@ -8,6 +8,7 @@ mod admin;
 mod check;
 mod cluster;
 mod feed;
+mod lost;
 mod memory;
 mod people;
 mod requests;
