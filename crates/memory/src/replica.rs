@@ -16,12 +16,19 @@ use crate::{AppendSync, Error, Fact, FileMemory, Folder, Result};
 pub struct ReplicaMemory {
     folder: PathBuf,
     home: PathBuf,
+    /// The name of the history that the numbers of changes belong to; empty if it is not known or kept elsewhere.
+    history: String,
 }
 
 impl ReplicaMemory {
     /// Returns the replica in a folder, which need not exist. `home` contains the transcripts that are searched with it.
     pub fn new(folder: &Path, home: &Path) -> ReplicaMemory {
-        ReplicaMemory { folder: folder.to_owned(), home: home.to_owned() }
+        ReplicaMemory { folder: folder.to_owned(), home: home.to_owned(), history: String::new() }
+    }
+
+    /// Returns the same replica for changes of this history. What it has of another one is not used.
+    pub fn in_history(&self, history: &str) -> ReplicaMemory {
+        ReplicaMemory { history: history.to_owned(), ..self.clone() }
     }
 
     /// Returns the memory for reads. Built for each call, because the folder may have been deleted since the last one.
@@ -31,7 +38,15 @@ impl ReplicaMemory {
 
     /// Returns the number of the last change that the replica contains; 0 if it must be fetched from the beginning.
     pub fn position(&self) -> i64 {
-        read_position(&Folder::of(&self.folder))
+        self.known_position().unwrap_or(0)
+    }
+
+    /// Same as [`position`](Self::position); `None` if the replica was never filled, or from another history.
+    pub fn known_position(&self) -> Option<i64> {
+        let bytes = fs::read_limited(&position_file(&Folder::of(&self.folder)), 256).ok().flatten()?;
+        let text = str::from_utf8(&bytes).ok()?.trim();
+        let (position, history) = text.split_once(' ').unwrap_or((text, ""));
+        (self.history.is_empty() || self.history == history).then(|| position.parse().ok()).flatten()
     }
 
     /// Appends the lines of the changes after `from` up to `to`. A replica that is filled from the beginning loses what
@@ -41,7 +56,7 @@ impl ReplicaMemory {
         let folder = Folder::of(&self.folder);
         folder.create(false)?;
         let lock = folder.lock()?;
-        if read_position(&folder) != from {
+        if self.position() != from {
             return Ok(false);
         }
         if from == 0 {
@@ -52,7 +67,8 @@ impl ReplicaMemory {
             folder.append(&lock, &folder.latest_daily(now), &lines.join("\n"), AppendSync::Yes)?;
         }
         let path = position_file(&folder);
-        fs::write_atomic(&path, to.to_string().as_bytes(), folder.dir(), fs::Durability::Journaled)
+        let text = format!("{to} {}", self.history);
+        fs::write_atomic(&path, text.trim_end().as_bytes(), folder.dir(), fs::Durability::Journaled)
             .map_err(Error::io(&path))?;
         Ok(true)
     }
@@ -75,11 +91,6 @@ impl ReplicaMemory {
 
 fn position_file(folder: &Folder) -> PathBuf {
     folder.dir().join("position")
-}
-
-fn read_position(folder: &Folder) -> i64 {
-    let bytes = fs::read_limited(&position_file(folder), 64).ok().flatten().unwrap_or_default();
-    str::from_utf8(&bytes).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 fn remove_lines(folder: &Folder) -> Result<()> {
@@ -139,5 +150,20 @@ mod tests {
         assert_eq!((replica.position(), ids(&replica)), (0, vec![]), "a deleted replica");
         assert!(replica.append(0, 7, &[&line("f4")], NOW).unwrap());
         assert_eq!(ids(&replica), ["f4"]);
+    }
+
+    #[test]
+    fn replica_of_another_history_is_filled_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let replica = ReplicaMemory::new(&dir.path().join("app"), &dir.path().join("home"));
+        assert!(replica.append(0, 2, &[&line("f1")], NOW).unwrap());
+        let (first, second) = (replica.in_history("7-5-1"), replica.in_history("7-5-2"));
+        assert_eq!(first.known_position(), None, "the history was not noted");
+        assert!(first.append(0, 2, &[&line("f2")], NOW).unwrap());
+        assert_eq!((first.known_position(), ids(&first)), (Some(2), vec![String::from("f2")]));
+        assert_eq!((replica.position(), second.known_position()), (2, None));
+        assert!(!second.append(2, 3, &[&line("f9")], NOW).unwrap());
+        assert!(second.append(0, 0, &[], NOW).unwrap());
+        assert_eq!((second.known_position(), ids(&second)), (Some(0), vec![]), "an empty memory");
     }
 }

@@ -17,6 +17,7 @@ use tanmi_workspace::error::{Error, Result};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use crate::error::conflict;
 use crate::flush::StoredRequest;
 use crate::people::Caller;
 use crate::pool::PooledConnection;
@@ -33,6 +34,8 @@ use tx::{Lookup, MemoryTx};
 
 /// The number of records that one page of a snapshot for the replica of this process contains.
 const PAGE: usize = 5000;
+/// How often the replica is filled in one call. Each time the database may be restored, or another process be faster.
+const MAX_FILLS: usize = 3;
 
 const HEAD: &str = "SELECT seq FROM stream WHERE project = $1 AND id = 'memory'";
 const RECORDS: &str = "SELECT id, line, hidden, replaced_by FROM memory
@@ -115,32 +118,44 @@ impl PgMemory {
         })
     }
 
-    /// Returns the number of the last change; `None` if the memory was not created.
-    fn head(&self) -> Result<Option<i64>> {
-        Ok(self.store.query(HEAD, &[])?.first().map(|row| row.get("seq")))
+    /// Returns the number of the last change, `None` if the memory was not created, and the name of the history of the
+    /// database.
+    fn head(&self) -> Result<(Option<i64>, String)> {
+        self.store.transact("BEGIN", |connection| {
+            let rows = connection.query(HEAD, &[&self.store.project])?;
+            Ok((rows.first().map(|row| row.get("seq")), connection.history()))
+        })
     }
 
     /// Brings the replica to the last change. Another process may do so at the same time.
     fn catch_up(&self) -> Result<(), RunError> {
+        let mut fills = 0;
         loop {
-            let (head, from) = (self.head()?.unwrap_or(0), self.replica.position());
-            if head == from {
+            let (head, history) = self.head()?;
+            let known = self.replica.in_history(&history).known_position();
+            if known == Some(head.unwrap_or(0)) {
                 return Ok(());
             }
+            let from = known.unwrap_or(0);
             let page = self.store.changes_after(&BTreeMap::from([(String::from(MEMORY), from)]))?;
+            let replica = self.replica.in_history(&page.history);
             if from == 0 || !page.gaps.is_empty() {
-                self.fill(page.now)?;
+                fills += 1;
+                if fills > MAX_FILLS {
+                    return Err(conflict().into());
+                }
+                self.fill(&replica, page.now)?;
                 continue;
             }
             let Some(last) = page.changes.last() else { return Ok(()) };
             let docs = page.changes.iter().flat_map(|change| &change.docs);
             let lines: Vec<&str> = docs.filter_map(|document| document.text.as_deref()).collect();
-            self.replica.append(from, last.seq, &lines, page.now)?;
+            replica.append(from, last.seq, &lines, page.now)?;
         }
     }
 
     /// Fills the replica from the beginning, as of the first page. Later changes come from the feed.
-    fn fill(&self, now: Millis) -> Result<(), RunError> {
+    fn fill(&self, replica: &ReplicaMemory, now: Millis) -> Result<(), RunError> {
         let mut page = documents(&self.store, None, PAGE)?;
         let seq = page.seq0;
         let mut docs = page.docs;
@@ -149,8 +164,8 @@ impl PgMemory {
             docs.extend(page.docs);
         }
         let lines: Vec<&str> = docs.iter().filter_map(|document| document.text.as_deref()).collect();
-        self.replica.reset()?;
-        self.replica.append(0, seq, &lines, now)?;
+        replica.reset()?;
+        replica.append(0, seq, &lines, now)?;
         Ok(())
     }
 }

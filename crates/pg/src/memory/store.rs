@@ -53,7 +53,7 @@ impl MemoryStore for PgMemory {
 
     fn exists(&self) -> bool {
         // A database that is away is reported by the next call.
-        self.head().is_ok_and(|head| head.is_some())
+        self.head().is_ok_and(|(head, _)| head.is_some())
     }
 
     fn create(&self, _: bool) -> Result<bool> {
@@ -130,6 +130,6 @@ impl MemoryStore for PgMemory {
     }
 
     fn revision(&self) -> u64 {
-        self.head().ok().flatten().map_or(0, i64::unsigned_abs)
+        self.head().ok().and_then(|(head, _)| head).map_or(0, i64::unsigned_abs)
     }
 }

@@ -83,6 +83,24 @@ fn contract_steps_on_postgres_have_the_same_results() {
 }
 
 #[test]
+fn replica_of_a_restored_database_is_filled_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let contents = |memory: &PgMemory| {
+        let rows = memory.list(&everything(), 9, 0).unwrap().rows;
+        rows.into_iter().map(|row| row.content).collect::<Vec<String>>()
+    };
+    // Another cluster with as many changes stands for the same one after a restore.
+    for content in [Some("Before the restore"), Some("After the restore"), None] {
+        let Some(cluster) = Cluster::start() else { return };
+        let memory = memory_in(&cluster.store("app"), dir.path());
+        if let Some(content) = content {
+            memory.save_fact(&fact("f1", content)).unwrap();
+        }
+        assert_eq!(contents(&memory), Vec::from_iter(content));
+    }
+}
+
+#[test]
 fn private_memories_are_refused_and_nothing_is_stored() {
     let Some(cluster) = Cluster::start() else { return };
     let dir = tempfile::tempdir().unwrap();
