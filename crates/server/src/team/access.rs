@@ -19,7 +19,7 @@ use tanmi_pg::{Access, AuditEvent, AuditKind, Caller};
 use super::log::LogLevel;
 use super::refusal::Refusal;
 use super::routes::needed_role;
-use super::{TeamState, block};
+use super::{TeamState, block, login};
 use crate::http::accepted_language;
 use crate::http::connections::Connection;
 
@@ -118,15 +118,14 @@ pub struct Request {
 
 impl Request {
     async fn find(parts: &mut Parts, state: &Arc<TeamState>, lang: Option<Lang>) -> Result<Request, Refusal> {
-        let credential = find_credential(&parts.headers, parts.uri.path())?;
+        let credential = find_credential(state, &parts.headers, parts.uri.path())?;
         let path = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
         let in_path = path.ok().and_then(|mut names| names.0.remove("project"));
         let project = in_path.or_else(|| project_of_query(parts.uri.query().unwrap_or_default()));
         let connection = parts.extensions.get::<Arc<Connection>>();
         let address = connection.map(|connection| connection.address);
         let caller = authenticate(state, project.clone(), credential.clone(), address).await?;
-        if let Some(seconds) = state.rate_limit.take(&hash::sha256_hex(credential.as_bytes()), Instant::now())
-        {
+        if let Some(seconds) = state.rate_limit.take(&caller.token, Instant::now()) {
             return Err(Refusal::TooManyRequests { seconds });
         }
         if let Some(connection) = connection {
@@ -166,13 +165,13 @@ impl FromRequestParts<Arc<TeamState>> for Request {
 }
 
 /// Returns the token of a request, or the cookie of a request below the path of the page.
-fn find_credential(headers: &HeaderMap, path: &str) -> Result<String, Refusal> {
+fn find_credential(state: &TeamState, headers: &HeaderMap, path: &str) -> Result<String, Refusal> {
     if let Some(token) = bearer(headers) {
         // A cookie is no token: a browser cannot buy itself a longer login.
         return token.starts_with("tnm_").then_some(token).ok_or(Refusal::UnknownToken);
     }
     let cookie = cookie(headers).filter(|_| path.starts_with("/page/")).ok_or(Refusal::NoToken)?;
-    is_same_origin(headers).then_some(cookie).ok_or(Refusal::ForeignOrigin)
+    is_same_origin(&login::origin(state, headers), headers).then_some(cookie).ok_or(Refusal::ForeignOrigin)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<String> {
@@ -191,11 +190,8 @@ pub fn cookie(headers: &HeaderMap) -> Option<String> {
 
 /// Returns whether a browser sends the request for a page of this server. A strict cookie comes with no other request, but
 /// not every browser keeps to that.
-fn is_same_origin(headers: &HeaderMap) -> bool {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let is_own = |origin: &str| origin.split_once("://").is_some_and(|(_, own)| own == host);
-    let is_own_origin =
-        headers.get_all(header::ORIGIN).iter().all(|origin| origin.to_str().is_ok_and(is_own));
+fn is_same_origin(own: &str, headers: &HeaderMap) -> bool {
+    let is_own_origin = headers.get_all(header::ORIGIN).iter().all(|origin| origin == own);
     let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
     is_own_origin && site.is_none_or(|site| site == b"same-origin" || site == b"none")
 }
@@ -249,13 +245,19 @@ async fn look_up(
         Access::SeveralProjects(names) => Err(Refusal::SeveralProjects { names }),
         Access::UnknownToken => {
             state.callers.forget_digest(&key.1);
-            // One entry for each address and window, not one for each failure.
-            if let Some(address) = address.filter(|address| state.failed_logins.add(*address, Instant::now()))
-            {
-                record_audit(state, AuditKind::LoginFailed, None, address);
+            if let Some(address) = address {
+                add_failed_login(state, address);
             }
             Err(Refusal::UnknownToken)
         }
+    }
+}
+
+/// Counts a token or a ticket that is not valid.
+pub fn add_failed_login(state: &Arc<TeamState>, address: IpAddr) {
+    // One entry for each address and window, not one for each failure.
+    if state.failed_logins.add(address, Instant::now()) {
+        record_audit(state, AuditKind::LoginFailed, None, address);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Limits on how often a token may be used, and on how many unknown tokens an address may try.
+//! Limits on how often a token may be used, and on how many unknown tokens and tickets an address may try.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -25,8 +25,8 @@ impl RateLimit {
         RateLimit { per_second: f64::from(per_second), left: Mutex::default() }
     }
 
-    /// Takes one request of a token, known by its digest. Returns after how many seconds it has one, if it has none.
-    pub fn take(&self, digest: &str, now: Instant) -> Option<u64> {
+    /// Takes one request of the token with this id. Returns after how many seconds it has one, if it has none.
+    pub fn take(&self, token: &str, now: Instant) -> Option<u64> {
         if self.per_second == 0.0 {
             return None;
         }
@@ -35,14 +35,14 @@ impl RateLimit {
             (left + now.saturating_duration_since(at).as_secs_f64() * self.per_second).min(most)
         };
         let mut all = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MAX_REMEMBERED && !all.contains_key(digest) {
+        if all.len() >= MAX_REMEMBERED && !all.contains_key(token) {
             all.retain(|_, entry| refilled(*entry) < most);
         }
-        let left = all.get(digest).map_or(most, |entry| refilled(*entry));
+        let left = all.get(token).map_or(most, |entry| refilled(*entry));
         if left < 1.0 {
             return Some(((1.0 - left) / self.per_second).ceil() as u64);
         }
-        all.insert(digest.to_owned(), (left - 1.0, now));
+        all.insert(token.to_owned(), (left - 1.0, now));
         None
     }
 }
@@ -52,7 +52,7 @@ impl RateLimit {
 pub struct FailedLogins(Mutex<HashMap<IpAddr, (u32, Instant)>>);
 
 impl FailedLogins {
-    /// Returns for how many seconds an address may not try further tokens.
+    /// Returns for how many seconds an address may not try further tokens and tickets.
     pub fn blocked_for(&self, address: IpAddr, now: Instant) -> Option<u64> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (count, since) = all.get(&network(address))?;

@@ -2,6 +2,7 @@
 //! cookie. The login ends with its token.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
@@ -32,10 +33,8 @@ pub async fn create_link(
     };
     let project = utf8_percent_encode(&project, NON_ALPHANUMERIC);
     let path = format!("/page/{project}/login?ticket={ticket}");
-    let scheme = if is_plain(&state, &headers) { "http" } else { "https" };
-    let host = host(&headers);
-    let answer =
-        json!({"path": path, "url": format!("{scheme}://{host}{path}"), "expiresIn": TICKET_LIFETIME / 1000});
+    let url = format!("{}{path}", origin(&state, &headers));
+    let answer = json!({"path": path, "url": url, "expiresIn": TICKET_LIFETIME / 1000});
     responses::json(StatusCode::CREATED, &answer)
 }
 
@@ -44,16 +43,24 @@ pub async fn create_link(
 pub async fn redeem(
     State(state): State<Arc<TeamState>>,
     method: Method,
+    Extension(connection): Extension<Arc<Connection>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Response {
     let ticket = query.as_deref().and_then(|query| query.strip_prefix("ticket=")).map(str::to_owned);
     // A HEAD request, such as that of a preview, does not use up the ticket.
     let Some(ticket) = ticket.filter(|_| method == Method::GET) else { return closed() };
+    let address = connection.address;
+    if let Some(seconds) = state.failed_logins.blocked_for(address, Instant::now()) {
+        return Refusal::TooManyLogins { seconds }.respond(accepted_language(&headers));
+    }
     let pool = Arc::clone(&state.pool);
     let cookie = match block(move || Ok(pool.redeem_ticket(&ticket)?)).await {
         Ok(Some(cookie)) => cookie,
-        Ok(None) => return closed(),
+        Ok(None) => {
+            access::add_failed_login(&state, address);
+            return closed();
+        }
         Err(refusal) => return refusal.respond(accepted_language(&headers)),
     };
     let mut response = html(
@@ -136,6 +143,12 @@ fn set_cookie(response: &mut Response, value: &str, seconds: i64, is_plain: bool
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
+}
+
+/// Returns the scheme, the host and the port by which a browser knows this server.
+pub fn origin(state: &TeamState, headers: &HeaderMap) -> String {
+    let scheme = if is_plain(state, headers) { "http" } else { "https" };
+    format!("{scheme}://{}", host(headers))
 }
 
 fn host(headers: &HeaderMap) -> &str {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::page::{browse, log_in};
 use super::{Team, create_task, create_workspace, error_code, ok, run_body, send_as};
 use crate::serve::{Response, Server};
 
@@ -163,6 +164,7 @@ fn rate_limit_refuses_token_and_says_when_to_return() {
     let Some(team) = Team::new() else { return };
     let logged = LoggedServer::start(&team, "one", &["--rate-limit", "1"]);
     let bob = team.token("bob", "member");
+    let cookie = log_in(&logged.server, &bob);
     let refused = (0..200)
         .map(|_| get(&logged.server, &bob, "/api/v1/workspaces"))
         .find(|response| response.status != 200)
@@ -170,6 +172,8 @@ fn rate_limit_refuses_token_and_says_when_to_return() {
     assert_eq!((refused.status, error_code(&refused).as_str()), (429, "TOO_MANY"), "{}", refused.body);
     assert_eq!(refused.header("retry-after"), Some("1"), "{}", refused.head);
     assert_eq!(get(&logged.server, &team.admin, "/api/v1/workspaces").status, 200, "another token");
+    let of_cookie = || browse(&logged.server, &cookie, "GET", "/page/shop/api/v1/workspaces", &[], "").status;
+    assert!((0..5).any(|_| of_cookie() == 429), "a cookie has the rate of its token");
     assert_eq!(get(&logged.server, &bob, "/healthz").status, 200);
     let free = LoggedServer::start(&team, "two", &["--rate-limit", "0"]);
     assert!((0..50).all(|_| get(&free.server, &bob, "/api/v1/workspaces").status == 200));
@@ -199,4 +203,20 @@ fn failed_logins_of_address_are_limited_and_known_tokens_pass() {
         assert!(Instant::now() < limit, "{audit}");
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn failed_logins_with_links_are_limited() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let open = |ticket: &str| {
+        let path = format!("/page/shop/login?ticket={ticket}");
+        server.send_with_headers("GET", &path, &[("Host", "team")], "")
+    };
+    let statuses: Vec<u16> = (0..40).map(|n| open(&format!("tnt_x{n}_y")).status).collect();
+    assert_eq!((statuses[0], statuses[39]), (401, 429), "{statuses:?}");
+    let refused = open("tnt_x_y");
+    assert!(refused.header("retry-after").is_some(), "{}", refused.head);
+    let unknown = get(&server, "tnm_x_y", "/api/v1/workspaces");
+    assert_eq!(unknown.status, 429, "links and tokens count together");
 }

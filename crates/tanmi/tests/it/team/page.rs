@@ -27,12 +27,12 @@ fn open(server: &Server, path: &str, host: &str) -> Option<String> {
 }
 
 /// Logs in with a token and returns the cookie.
-fn log_in(server: &Server, token: &str) -> String {
+pub fn log_in(server: &Server, token: &str) -> String {
     let cookie = open(server, &buy_link(server, token), "127.0.0.1:1").unwrap();
     cookie.split(';').next().unwrap().to_owned()
 }
 
-fn browse(
+pub fn browse(
     server: &Server,
     cookie: &str,
     method: &str,
@@ -112,7 +112,12 @@ fn page_works_with_cookie_and_role_of_person() {
     assert_eq!((refused.status, error_code(&refused).as_str()), (403, "FORBIDDEN"), "{}", refused.body);
     assert!(refused.body.contains("role member") && refused.body.contains("role reader"), "{}", refused.body);
     // Another site cannot use the cookie, and it is no token.
-    for header in [("Origin", "https://evil.example"), ("Origin", "null"), ("Sec-Fetch-Site", "cross-site")] {
+    for header in [
+        ("Origin", "https://evil.example"),
+        ("Origin", "http://team:1"),
+        ("Origin", "null"),
+        ("Sec-Fetch-Site", "cross-site"),
+    ] {
         let foreign = browse(&server, &admin, "POST", &path, &[header], &node.to_string());
         assert_eq!((foreign.status, error_code(&foreign).as_str()), (403, "FOREIGN_ORIGIN"), "{header:?}");
     }
