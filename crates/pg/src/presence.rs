@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tanmi_base::Millis;
+use tanmi_protocol::{PERSON_MARK, person_of_holder};
 use tanmi_workspace::error::Result;
 use tanmi_workspace::model::WorkspaceId;
 use tokio_postgres::Row;
@@ -15,7 +16,7 @@ const HELD: &str =
 FROM node n JOIN workspace w ON w.project = n.project AND w.id = n.ws AND w.deleted_at IS NULL
 LEFT JOIN session s ON s.project = n.project AND s.id = n.holder LEFT JOIN person p ON p.id = s.person
 WHERE n.project = $1 AND n.holder IS NOT NULL
-    AND ($2::text IS NULL OR coalesce(p.name, ltrim(n.holder, '@')) = $2)
+    AND ($2::text IS NULL OR p.name = $2 OR n.holder = $4)
 ORDER BY n.status_changed_at DESC, n.ws, n.id LIMIT $3";
 
 /// A node that a session or a person holds.
@@ -51,7 +52,8 @@ impl Presence {
 impl PgStore {
     /// Returns the held nodes, the latest first: all, or those of one person.
     pub fn presence(&self, person: Option<&str>, limit: usize) -> Result<Vec<Presence>> {
-        self.query(HELD, &[&person, &rows::limit(limit)])?.iter().map(presence).collect()
+        let holder = person.map(|name| format!("{PERSON_MARK}{name}"));
+        self.query(HELD, &[&person, &rows::limit(limit), &holder])?.iter().map(presence).collect()
     }
 }
 
@@ -60,7 +62,7 @@ fn presence(row: &Row) -> Result<Presence> {
     let name = rows::load_workspace(&workspace, row.get("workspace")).map(|loaded| loaded.value.name);
     let holder: String = row.get("holder");
     // A person without a session holds a node until it is done.
-    let own = holder.strip_prefix('@').map(str::to_owned);
+    let own = person_of_holder(&holder).map(str::to_owned);
     let is_live = own.is_some() || row.get::<_, Option<bool>>("is_live").unwrap_or(false);
     Ok(Presence {
         session: own.is_none().then_some(holder),

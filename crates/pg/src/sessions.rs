@@ -1,11 +1,11 @@
 //! The bindings of the sessions that work on the server itself. A session belongs to the person who used it first.
 
-use tanmi_protocol::Present;
+use tanmi_protocol::{Present, person_of_holder};
 use tanmi_workspace::error::Result;
 use tokio_postgres::Row;
 
 use crate::people::Caller;
-use crate::run::{LEASE, Leases, PERSON_MARK, RunError};
+use crate::run::{LEASE, Leases, RunError};
 use crate::store::PgStore;
 
 const FIND: &str = "SELECT binding FROM session WHERE project = $1 AND id = $2 AND binding IS NOT NULL";
@@ -84,7 +84,7 @@ fn present(row: &Row) -> Present {
     let text = |column: &str| row.get::<_, Option<String>>(column);
     let session: String = row.get("session");
     // A person without a session holds a node until it is done.
-    let name = session.strip_prefix(PERSON_MARK).map(str::to_owned);
+    let name = person_of_holder(&session).map(str::to_owned);
     Present {
         is_live: name.is_some() || row.get::<_, Option<bool>>("is_live").unwrap_or_default(),
         person: name.or_else(|| text("person")).unwrap_or_default(),

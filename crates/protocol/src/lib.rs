@@ -5,9 +5,11 @@
 mod feed;
 mod import;
 mod memory;
+mod person;
 mod run;
 
 pub use feed::{Beat, DocumentPage, FeedChange, FeedPage, Identity, Positions, Present};
 pub use import::{ImportAnswer, ImportRequest, ImportedWorkspace};
 pub use memory::{MEMORY, MemoryAnswer, MemoryCommand, MemoryOutcome, MemoryRequest};
+pub use person::{PERSON_MARK, person_of_holder};
 pub use run::{Document, ProjectAnswer, ProjectCommand, ProjectRequest, RunAnswer, RunRequest};

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use tanmi_protocol::person_of_holder;
 use tanmi_workspace::error::{Holder, Result};
 use tanmi_workspace::model::*;
 use tanmi_workspace::store::{NodeBrief, StatusCounts};
@@ -93,7 +94,7 @@ impl FoundNodes {
 fn claim(row: &Row) -> Claim {
     let text = |column: &str| row.get::<_, Option<String>>(column);
     let (person, machine) = (text("person").unwrap_or_default(), text("machine").unwrap_or_default());
-    let holder = text("holder").map(|session| match session.strip_prefix('@') {
+    let holder = text("holder").map(|session| match person_of_holder(&session) {
         Some(name) => Holder { person: name.to_owned(), machine, session },
         None => Holder { session, person, machine },
     });

@@ -15,7 +15,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tanmi_protocol::{
-    Beat, FeedPage, Identity, MEMORY, MemoryRequest, Positions, ProjectCommand, ProjectRequest, RunRequest,
+    Beat, FeedPage, Identity, MEMORY, MemoryRequest, PERSON_MARK, Positions, ProjectCommand, ProjectRequest,
+    RunRequest,
 };
 use tanmi_workspace::command::Command;
 
@@ -272,8 +273,8 @@ fn check_names(body: &Value) -> Result<(), Refusal> {
         }
     }
     match body["session"].as_str() {
-        Some(session) if session.is_empty() || session.starts_with('@') => {
-            Err(Refusal::invalid("session", String::from("is empty or begins with @")))
+        Some(session) if session.is_empty() || session.starts_with(PERSON_MARK) => {
+            Err(Refusal::invalid("session", format!("is empty or begins with {PERSON_MARK}")))
         }
         _ => Ok(()),
     }
