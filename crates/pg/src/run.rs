@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use tanmi_base::clock::DAY;
 use tanmi_base::{Millis, hash};
-use tanmi_protocol::{Positions, RunAnswer, RunRequest};
+use tanmi_protocol::{PERSON_MARK, Positions, RunAnswer, RunRequest, person_of_holder};
 use tanmi_workspace::command::{self, Command, LiveSessions, Outcome};
 use tanmi_workspace::error::{Error, Holder};
 use tanmi_workspace::model::*;
@@ -29,8 +29,6 @@ pub const LEASE: Millis = 10 * 60 * 1000;
 const MAX_AGE: Millis = 365 * DAY;
 /// How often a request is tried when other transactions are in its way.
 const ATTEMPTS: u32 = 8;
-/// Begins the holder of a node that a person without a session started. No session begins with it.
-pub(crate) const PERSON_MARK: char = '@';
 
 /// Why a request changed nothing.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +53,7 @@ pub struct Leases(pub(crate) BTreeSet<String>);
 
 impl LiveSessions for Leases {
     fn is_live(&self, session: &str) -> bool {
-        session.starts_with(PERSON_MARK) || self.0.contains(session)
+        person_of_holder(session).is_some() || self.0.contains(session)
     }
 }
 
@@ -112,16 +110,18 @@ impl PgStore {
         check_claim(tx, request, &claimant, leases)?;
         let now = tx.now();
         let op = OpContext { now, operator: request.operator, auto_log: true, moves_focus: true };
+        let command = claimed_by(request, &claimant, &caller.name);
+        let forced = forced_claim(tx, caller, request, &command, leases)?;
         let applied = match (&request.command, request.age) {
             (Command::AppendLog { target, event }, Some(age)) => {
                 let entry = ops::append_log(tx, target, event, now - age.clamp(0, MAX_AGE), &op);
                 entry.map(|(entry, total)| Outcome::Log { entry, total, is_queued: false })
             }
-            _ => command::apply(tx, &claimed_by(request, &claimant, &caller.name), &op, leases),
+            _ => command::apply(tx, &command, &op, leases),
         };
         let outcome = applied.map_err(|error| name_holder(tx, error))?;
         tx.set_deed(Deed::of_command(&request.command, &outcome));
-        forced_claim(caller, request).map(|event| tx.record_audit(&event)).transpose()?;
+        forced.map(|event| tx.record_audit(&event)).transpose()?;
         let fence = claimed_node(&outcome).map(|node| tx.fence(node)).transpose()?.flatten();
         let (seq, docs) = (tx.next_seq(), tx.documents()?);
         Ok(RunAnswer { outcome, seq, fence, docs, heads: Positions::new(), now })
@@ -177,21 +177,32 @@ fn claimed_by(request: &RunRequest, caller: &str, person: &str) -> Command {
     command
 }
 
-/// Returns the entry of the audit for a command that overrides the claim of another session.
-fn forced_claim<'a>(caller: &'a Caller, request: &RunRequest) -> Option<AuditEvent<'a>> {
-    let (node, action) = match &request.command {
+/// Returns the entry of the audit for a command that overrides the claim of another live session.
+fn forced_claim<'a>(
+    tx: &PgTx<'_>,
+    caller: &'a Caller,
+    request: &RunRequest,
+    command: &Command,
+    leases: &Leases,
+) -> Result<Option<AuditEvent<'a>>, Error> {
+    let (node, action, is_forced) = match command {
         Command::Transition { request } if request.claimant.force => {
-            (&request.node_id, request.action.as_str())
+            (&request.node_id, request.action.as_str(), ops::overrides_claim(tx, request, leases)?)
         }
-        Command::DeleteNode { node_id, claimant, .. } if claimant.force => (node_id, "delete"),
-        _ => return None,
+        Command::DeleteNode { node_id, claimant } if claimant.force => {
+            (node_id, "delete", ops::deletes_claim(tx, node_id, claimant, leases)?)
+        }
+        _ => return Ok(None),
     };
+    if !is_forced {
+        return Ok(None);
+    }
     let detail = json!({
         "workspaceId": request.stream.as_str(), "nodeId": node.as_str(), "action": action,
         "session": request.session,
     });
     let (project, person) = (Some(caller.project.as_str()), Some(caller.person.as_str()));
-    Some(AuditEvent { project, person, ip: None, what: AuditKind::ClaimForced, detail })
+    Ok(Some(AuditEvent { project, person, ip: None, what: AuditKind::ClaimForced, detail }))
 }
 
 /// Returns the node that a command claimed, if it did.

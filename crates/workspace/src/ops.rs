@@ -29,13 +29,13 @@ pub use list::{AncestorTitle, ListQuery, ListRow, NodePage, list, rows};
 pub use next::{BlockReason, BlockedNode, NextNode, NextNodes, StartedNode, find_next, start_next};
 pub use node::{
     DeletedSubtree, NewNode, NodeChange, ReferenceEdit, RulesHashCheck, create_node, delete_node,
-    edit_reference, move_node, update_node,
+    deletes_claim, edit_reference, move_node, update_node,
 };
 pub use order::{NodePlace, place_node};
 pub use plan::{NewPlan, PlannedNode, PlannedNodes, export, plan_nodes};
 pub use restore::{restore_node, subtree_of};
 pub use search::TextMatch;
-pub use transition::{Claimant, Transition, TransitionRequest, transition};
+pub use transition::{Claimant, Transition, TransitionRequest, overrides_claim, transition};
 pub use workspace::{
     ListEdit, NewWorkspace, WorkspaceChange, archive, focus, init, new_workspace, restore, update_workspace,
 };

@@ -248,11 +248,22 @@ fn forced_claim_is_in_the_audit() {
     let team = Team::new(&cluster);
     let node = team.task("task");
     team.store.run_request(&team.ada, &team.request("start-a", "ada-1", step(&node, Action::Start))).unwrap();
-    let mut start = step(&node, Action::Start);
-    assert!(team.store.run_request(&team.bob, &team.request("start-b", "bob-1", start.clone())).is_err());
-    let Command::Transition { request } = &mut start else { panic!() };
-    request.claimant.force = true;
-    team.store.run_request(&team.bob, &team.request("start-c", "bob-1", start)).unwrap();
+    let start = step(&node, Action::Start);
+    assert!(team.store.run_request(&team.bob, &team.request("start-b", "bob-1", start)).is_err());
+    team.store
+        .run_request(&team.bob, &team.request("start-c", "bob-1", forced(&node, Action::Start)))
+        .unwrap();
+    // Nothing to override: bob's own claim, the claim of a session that ended, a node without a holder.
+    let bob =
+        |key: &str, command| team.store.run_request(&team.bob, &team.request(key, "bob-1", command)).unwrap();
+    let (left, free) = (team.task("task-2"), team.task("task-3"));
+    team.store.run_request(&team.ada, &team.request("start-d", "ada-2", step(&left, Action::Start))).unwrap();
+    cluster.sql("UPDATE session SET lease_until = 0 WHERE id = 'ada-2'");
+    bob("complete", forced(&node, Action::Complete));
+    bob("start-e", forced(&left, Action::Start));
+    bob("start-f", forced(&free, Action::Start));
+    let claimant = Claimant { force: true, ..Claimant::default() };
+    bob("delete", Command::DeleteNode { node_id: free, claimant });
     let mut people = People::open(&cluster.address(), &team.ada.project).unwrap();
     let forced = AuditFilter { what: Some(String::from("claim_forced")), limit: 9, ..AuditFilter::default() };
     let entries = people.audit(&forced).unwrap();
@@ -326,15 +337,17 @@ fn claim_after_delete_and_restore_has_higher_number() {
     ));
 }
 
+/// Returns a transition that overrides the claim of another session.
+fn forced(node: &NodeId, action: Action) -> Command {
+    let Command::Transition { mut request } = step(node, action) else { panic!() };
+    request.claimant.force = true;
+    Command::Transition { request }
+}
+
 #[test]
 fn force_ends_the_claim_of_a_live_holder() {
     let Some(cluster) = Cluster::start() else { return };
     let team = Team::new(&cluster);
-    let forced = |node: &NodeId, action: Action| {
-        let Command::Transition { mut request } = step(node, action) else { panic!() };
-        request.claimant.force = true;
-        Command::Transition { request }
-    };
     for (n, action) in [Action::Submit, Action::Complete, Action::Fail].into_iter().enumerate() {
         let node = team.task(&format!("create-{n}"));
         let start = team.request(&format!("start-{n}"), "ada-1", step(&node, Action::Start));

@@ -239,14 +239,8 @@ pub fn delete_node(
     }
     let mut briefs = vec![node.clone()];
     briefs.extend(tx.subtree(id)?);
-    // Only nodes in progress have a holder, so the files of the others are not read.
-    let is_in_progress = |brief: &&NodeBrief| !brief.status.is_done() && brief.status != NodeStatus::Pending;
-    let in_progress = briefs.iter().filter(is_in_progress).filter(|brief| brief.damage.is_none());
-    let in_progress: Vec<NodeId> = in_progress.map(|brief| brief.id.clone()).collect();
-    for node in tx.nodes(&in_progress)? {
-        if let NodeRead::Node(node) = node {
-            transition::check_claim(&node, claimant, sessions)?;
-        }
+    for node in in_progress(tx, &briefs)? {
+        transition::check_claim(&node, claimant, sessions)?;
     }
     let dependents = dependency::drop_deleted(tx, &briefs, lang_of(&workspace), op)?;
     let ids: Vec<NodeId> = briefs.into_iter().map(|brief| brief.id).collect();
@@ -271,6 +265,32 @@ pub fn delete_node(
         dependents,
         status_changes,
     })
+}
+
+/// Returns the nodes in progress. Only these have a holder, so the files of the others are not read.
+fn in_progress(tx: &dyn Tx, briefs: &[NodeBrief]) -> Result<Vec<Node>> {
+    let is_in_progress = |brief: &&NodeBrief| !brief.status.is_done() && brief.status != NodeStatus::Pending;
+    let found = briefs.iter().filter(is_in_progress).filter(|brief| brief.damage.is_none());
+    let found: Vec<NodeId> = found.map(|brief| brief.id.clone()).collect();
+    let node = |read| match read {
+        NodeRead::Node(node) => Some(*node),
+        _ => None,
+    };
+    Ok(tx.nodes(&found)?.into_iter().filter_map(node).collect())
+}
+
+/// Returns whether a deletion takes a node from another live session, which only `force` allows.
+pub fn deletes_claim(
+    tx: &dyn Tx,
+    id: &NodeId,
+    claimant: &Claimant,
+    sessions: &dyn LiveSessions,
+) -> Result<bool> {
+    let Some(brief) = tx.brief(id)?.filter(|_| claimant.force) else { return Ok(false) };
+    let claimant = Claimant { force: false, ..claimant.clone() };
+    let branch: Vec<NodeBrief> = [vec![brief], tx.subtree(id)?].concat();
+    let mut nodes = in_progress(tx, &branch)?.into_iter();
+    Ok(nodes.any(|node| transition::check_claim(&node, &claimant, sessions).is_err()))
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -169,6 +169,19 @@ pub(super) fn check_claim(node: &Node, claimant: &Claimant, sessions: &dyn LiveS
     }
 }
 
+/// Returns whether a transition takes a node from another live session, which only `force` allows.
+pub fn overrides_claim(
+    tx: &dyn Tx,
+    request: &TransitionRequest,
+    sessions: &dyn LiveSessions,
+) -> Result<bool> {
+    let TransitionRequest { node_id, action, claimant, .. } = request;
+    let is_checked = matches!(action, Action::Start | Action::Submit | Action::Complete | Action::Fail);
+    let node = tx.node(node_id)?.filter(|_| claimant.force && is_checked);
+    let claimant = Claimant { force: false, ..claimant.clone() };
+    Ok(node.is_some_and(|node| check_claim(&node, &claimant, sessions).is_err()))
+}
+
 /// Returns whether the claim of a holder still counts.
 pub(super) fn is_live(holder: &str, sessions: &dyn LiveSessions) -> bool {
     holder == PERSON || sessions.is_live(holder)
