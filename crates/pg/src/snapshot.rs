@@ -3,7 +3,7 @@
 use tanmi_workspace::model::*;
 use tanmi_workspace::store::{
     Access, ContextSnapshot, ContextSnapshots, NodeBrief, Overview, Relations, SnapshotDepth, SnapshotSource,
-    Surroundings, Tx, has_unstarted_plan,
+    StatusCounts, Tx, has_unstarted_plan,
 };
 
 use crate::rows::{self, brief_columns};
@@ -37,23 +37,9 @@ impl ContextSnapshots for PgStore {
     ) -> Option<ContextSnapshot> {
         let tx = self.read(id)?;
         let workspace = tx.workspace().ok()?;
-        let has_own_focus = focus.is_some();
-        let focus = focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone());
-        let node = focus.and_then(|id| Tx::node(&tx, &id).ok().flatten());
-        let parent =
-            node.as_ref().filter(|node| matches!(node.status, NodeStatus::Planning | NodeStatus::Monitoring));
-        let children = parent.and_then(|parent| tx.status_counts(&parent.id).ok());
-        let is_deep = depth >= SnapshotDepth::Surroundings;
-        Some(ContextSnapshot {
-            children,
-            progress: (depth >= SnapshotDepth::Progress)
-                .then(|| tx.total().ok().map(|counts| counts.progress()))
-                .flatten(),
-            surroundings: node.as_ref().filter(|_| is_deep).map(|node| Surroundings::of(&tx, node)),
-            overview: (is_deep && (node.is_none() || !has_own_focus)).then(|| Overview::of(&tx)),
-            workspace,
-            node,
-        })
+        let focus = ContextSnapshot::focus(&workspace, focus);
+        let node = focus.and_then(|id| SnapshotSource::node(&tx, &id));
+        Some(ContextSnapshot::of(workspace, node, depth, Some(&tx)))
     }
 
     fn overview(&self, id: &WorkspaceId) -> Option<Overview> {
@@ -66,16 +52,8 @@ impl ContextSnapshots for PgStore {
 
     fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations {
         let Some(tx) = self.read(id) else { return Relations::default() };
-        let children_of = |id: &NodeId| tx.status_counts(id).ok();
-        let parent = node.and_then(|node| Tx::node(&tx, node.parent_id.as_ref()?).ok().flatten());
-        Relations {
-            progress: tx.total().ok().map(|counts| counts.progress()),
-            children: node.and_then(|node| children_of(&node.id)),
-            parent: parent.map(|parent| {
-                let children = children_of(&parent.id);
-                (parent, children)
-            }),
-        }
+        let parent = node.and_then(|node| SnapshotSource::node(&tx, node.parent_id.as_ref()?));
+        Relations::of(node, parent, Some(&tx))
     }
 }
 
@@ -93,6 +71,10 @@ impl SnapshotSource for PgTx<'_> {
 
     fn brief(&self, id: &NodeId) -> Option<NodeBrief> {
         Tx::brief(self, id).ok().flatten()
+    }
+
+    fn counts(&self, parent: Option<&NodeId>) -> Option<StatusCounts> {
+        parent.map_or_else(|| self.total(), |parent| self.status_counts(parent)).ok()
     }
 
     fn open_children(&self, parent: &NodeId, limit: usize) -> Vec<NodeBrief> {

@@ -7,10 +7,11 @@ use proptest::prelude::*;
 use tanmi_base::Millis;
 
 use crate::command::{Command, NoLiveSessions, Outcome};
+use crate::context::ChildConclusion;
 use crate::model::*;
 use crate::ops::*;
 use crate::state::Action;
-use crate::store::{NodeBrief, Workspaces};
+use crate::store::{ContextSnapshots, NodeBrief, SnapshotDepth, Workspaces};
 
 /// When stories begin.
 pub const NOW: Millis = 1_765_432_100_000;
@@ -293,6 +294,28 @@ impl Runner {
         let nodes = self.nodes.iter().enumerate();
         let text = nodes.fold(text, |text, (n, id)| text.replace(id.as_str(), &format!("#{n}")));
         text.replace(self.workspace.as_str(), "ws")
+    }
+
+    /// Returns what hooks read of the workspace, with ids replaced by numbers.
+    pub fn snapshots(&self, source: &dyn ContextSnapshots) -> String {
+        let id = &self.workspace;
+        let number = |child: &ChildConclusion| self.nodes.iter().position(|id| *id == child.id);
+        let mut out = format!("{:?}\n", source.has_unstarted_plan(id));
+        for focus in std::iter::once(None).chain(self.nodes.iter().map(Some)) {
+            let at = |depth| source.context_snapshot(id, focus.map(NodeId::as_str), depth).unwrap();
+            let mut deep = at(SnapshotDepth::Surroundings);
+            // Nodes that changed at the same time have no order.
+            if let Some(overview) = &mut deep.overview {
+                overview.with_problem.clear();
+            }
+            if let Some(surroundings) = &mut deep.surroundings {
+                surroundings.conclusions.sort_by_key(number);
+            }
+            let relations = source.relations(id, deep.node.as_ref());
+            let others = [SnapshotDepth::Focus, SnapshotDepth::Progress].map(at);
+            out.push_str(&format!("{deep:?}\n  {others:?}\n  {relations:?}\n"));
+        }
+        self.with_numbers(out)
     }
 
     /// Returns everything that can be read of the workspace, with ids replaced by numbers.

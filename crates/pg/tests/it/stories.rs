@@ -22,11 +22,12 @@ fn random_stories_postgres_and_memory_agree() {
 }
 
 fn compare(store: PgStore, operations: &[Operation]) -> Result<(), TestCaseError> {
-    let mut memory = Runner::new(InMemoryStore::new());
-    let mut postgres = Runner::new(store);
+    let in_memory = InMemoryStore::new();
+    let (mut memory, mut postgres) = (Runner::new(in_memory.clone()), Runner::new(store.clone()));
     for operation in operations {
         prop_assert_eq!(memory.run(operation), postgres.run(operation), "{:?}", operation);
     }
     prop_assert_eq!(memory.state(), postgres.state());
+    prop_assert_eq!(memory.snapshots(&in_memory), postgres.snapshots(&store));
     Ok(())
 }

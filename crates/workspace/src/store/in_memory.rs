@@ -11,7 +11,7 @@ use super::walk;
 use super::{
     Access, ChangeFeed, ContextSnapshot, ContextSnapshots, FeedStart, NodeBrief, NodeName, NodeRead,
     NodeSelection, Overview, Relations, SiblingPosition, SnapshotDepth, SnapshotSource, StatusCounts, Store,
-    StoreEvent, Subscription, Surroundings, TrashEntry, Tx, WorkspaceEntry, has_unstarted_plan,
+    StoreEvent, Subscription, TrashEntry, Tx, WorkspaceEntry, has_unstarted_plan,
 };
 use crate::error::{Error, Result};
 use crate::model::*;
@@ -68,7 +68,7 @@ struct StoreData {
 /// The number of changes that a workspace keeps for subscribers.
 const KEPT_CHANGES: usize = 4096;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct InMemoryStore {
     data: Arc<Mutex<StoreData>>,
     kept_changes: usize,
@@ -195,21 +195,8 @@ impl ContextSnapshots for InMemoryStore {
     ) -> Option<ContextSnapshot> {
         let data = self.data();
         let WorkspaceData { workspace, nodes, .. } = data.live.get(id)?;
-        let focus = focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone());
-        let node = focus.and_then(|id| nodes.get(&id));
-        let parent = node.filter(|node| matches!(node.status, NodeStatus::Planning | NodeStatus::Monitoring));
-        Some(ContextSnapshot {
-            workspace: workspace.clone(),
-            node: node.cloned(),
-            children: parent
-                .map(|parent| count(nodes.values(), |node| node.parent_id.as_ref() == Some(&parent.id))),
-            progress: (depth >= SnapshotDepth::Progress)
-                .then(|| count(nodes.values(), |node| !node.id.is_root()).progress()),
-            surroundings: node
-                .filter(|_| depth >= SnapshotDepth::Surroundings)
-                .map(|node| Surroundings::of(nodes, node)),
-            overview: (depth >= SnapshotDepth::Surroundings && node.is_none()).then(|| Overview::of(nodes)),
-        })
+        let node = ContextSnapshot::focus(workspace, focus).and_then(|id| nodes.get(&id).cloned());
+        Some(ContextSnapshot::of(workspace.clone(), node, depth, Some(nodes)))
     }
 
     fn overview(&self, id: &WorkspaceId) -> Option<Overview> {
@@ -223,13 +210,8 @@ impl ContextSnapshots for InMemoryStore {
     fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations {
         let data = self.data();
         let Some(WorkspaceData { nodes, .. }) = data.live.get(id) else { return Relations::default() };
-        let children_of = |id: &NodeId| count(nodes.values(), |node| node.parent_id.as_ref() == Some(id));
         let parent = node.and_then(|node| nodes.get(node.parent_id.as_ref()?));
-        Relations {
-            progress: Some(count(nodes.values(), |node| !node.id.is_root()).progress()),
-            children: node.map(|node| children_of(&node.id)),
-            parent: parent.map(|parent| (parent.clone(), Some(children_of(&parent.id)))),
-        }
+        Relations::of(node, parent.cloned(), Some(nodes))
     }
 }
 
@@ -240,6 +222,13 @@ impl SnapshotSource for BTreeMap<NodeId, Node> {
 
     fn brief(&self, id: &NodeId) -> Option<NodeBrief> {
         self.get(id).map(NodeBrief::of)
+    }
+
+    fn counts(&self, parent: Option<&NodeId>) -> Option<StatusCounts> {
+        Some(match parent {
+            Some(parent) => count(self.values(), |node| node.parent_id.as_ref() == Some(parent)),
+            None => count(self.values(), |node| !node.id.is_root()),
+        })
     }
 
     fn open_children(&self, parent: &NodeId, limit: usize) -> Vec<NodeBrief> {

@@ -1,7 +1,7 @@
 //! [`ContextSnapshots`]: the little that a hook reads of a workspace, without waiting.
 
-use crate::model::{Node, Progress, Workspace, WorkspaceId};
-use crate::store::{Overview, StatusCounts, Surroundings};
+use crate::model::{Node, NodeId, NodeStatus, Progress, Workspace, WorkspaceId};
+use crate::store::{Overview, SnapshotSource, StatusCounts, Surroundings};
 
 #[derive(Debug)]
 pub struct ContextSnapshot {
@@ -15,6 +15,55 @@ pub struct ContextSnapshot {
     pub surroundings: Option<Surroundings>,
     /// Read only if no node is focused.
     pub overview: Option<Overview>,
+}
+
+impl ContextSnapshot {
+    /// Returns the node of a snapshot: `focus`, or the focus of the workspace.
+    pub fn focus(workspace: &Workspace, focus: Option<&str>) -> Option<NodeId> {
+        focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone())
+    }
+
+    /// Returns the snapshot of a workspace and its focused node. Without a source it has no more than these.
+    pub fn of(
+        workspace: Workspace,
+        node: Option<Node>,
+        depth: SnapshotDepth,
+        source: Option<&dyn SnapshotSource>,
+    ) -> ContextSnapshot {
+        let parent = node.as_ref().filter(|node| has_counts(node));
+        let deep = source.filter(|_| depth >= SnapshotDepth::Surroundings);
+        ContextSnapshot {
+            children: parent.zip(source).and_then(|(parent, source)| source.counts(Some(&parent.id))),
+            progress: source
+                .filter(|_| depth >= SnapshotDepth::Progress)
+                .and_then(|source| source.counts(None))
+                .map(|counts| counts.progress()),
+            surroundings: node.as_ref().zip(deep).map(|(node, source)| Surroundings::of(source, node)),
+            overview: deep.filter(|_| node.is_none()).map(Overview::of),
+            workspace,
+            node,
+        }
+    }
+}
+
+/// Returns whether a snapshot has the counts of the children of a node.
+pub(super) fn has_counts(node: &Node) -> bool {
+    matches!(node.status, NodeStatus::Planning | NodeStatus::Monitoring)
+}
+
+impl Relations {
+    /// Returns the relations of a node with this parent. Without a source there are no counts.
+    pub fn of(node: Option<&Node>, parent: Option<Node>, source: Option<&dyn SnapshotSource>) -> Relations {
+        let children_of = |node: &Node| source?.counts(Some(&node.id));
+        Relations {
+            progress: source.and_then(|source| source.counts(None)).map(|counts| counts.progress()),
+            children: node.and_then(children_of),
+            parent: parent.map(|parent| {
+                let children = children_of(&parent);
+                (parent, children)
+            }),
+        }
+    }
 }
 
 /// The place of a node in the tree of its workspace. Counts are `None` if the index does not have them.

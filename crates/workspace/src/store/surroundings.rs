@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::NodeBrief;
+use super::{NodeBrief, StatusCounts};
 use crate::context::{ChildConclusion, ReferenceBlock};
 use crate::model::*;
 
@@ -20,6 +20,8 @@ const MAX_VISITED: usize = 200;
 pub trait SnapshotSource {
     fn node(&self, id: &NodeId) -> Option<Node>;
     fn brief(&self, id: &NodeId) -> Option<NodeBrief>;
+    /// Returns the counts of the children of a node, or of all nodes.
+    fn counts(&self, parent: Option<&NodeId>) -> Option<StatusCounts>;
     /// Returns the first children that are not done, in their order.
     fn open_children(&self, parent: &NodeId, limit: usize) -> Vec<NodeBrief>;
     /// Returns the children that were done last, the latest first.

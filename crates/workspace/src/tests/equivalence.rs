@@ -15,7 +15,8 @@ proptest! {
     fn random_operations_all_implementations_agree(operations in prop::collection::vec(operation(), 1..40)) {
         let dir = tempfile::tempdir().unwrap();
         let open_files = || Box::new(FileStore::in_folder(dir.path()));
-        let mut memory = Runner::new(InMemoryStore::new());
+        let in_memory = InMemoryStore::new();
+        let mut memory = Runner::new(in_memory.clone());
         let mut remote = Runner::new(RemoteWorkspaces::default());
         let mut files = Runner::new(FileStore::in_folder(dir.path()));
         let workspace_dir = dir.path().join(".tanmi-workspace").join(files.workspace.as_str());
@@ -45,6 +46,7 @@ proptest! {
         let expected = memory.state();
         prop_assert_eq!(&expected, &files.state(), "files");
         prop_assert_eq!(&expected, &remote.state(), "remote");
+        prop_assert_eq!(memory.snapshots(&in_memory), files.snapshots(&*open_files()), "files");
         files.workspaces = open_files();
         prop_assert_eq!(&expected, &files.state(), "after reopening the file store");
         for path in edited {

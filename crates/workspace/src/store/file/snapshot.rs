@@ -10,7 +10,7 @@ use super::{FileStore, scan, tx};
 use crate::model::*;
 use crate::store::{
     ContextSnapshot, ContextSnapshots, NodeBrief, Overview, Relations, SnapshotDepth, SnapshotSource,
-    StatusCounts, Surroundings, has_unstarted_plan,
+    StatusCounts, has_unstarted_plan, snapshot::has_counts,
 };
 
 impl ContextSnapshots for FileStore {
@@ -25,41 +25,21 @@ impl ContextSnapshots for FileStore {
         }
         let layout = self.layout(id);
         let workspace = scan::read_workspace(&layout, id)?;
-        let focus = focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone());
+        let focus = ContextSnapshot::focus(&workspace, focus);
         let loaded = focus.filter(|_| fs::check_folder(&layout.nodes()).is_ok());
         let mut loaded = loaded.and_then(|id| scan::load(&layout, &id).ok()??.ok());
-        let parent_id = loaded.as_ref().map(|loaded| &loaded.node).filter(|node| is_parent(node));
-        let parent_id = parent_id.map(|node| node.id.clone());
+        let has_counts = loaded.as_ref().is_some_and(|loaded| has_counts(&loaded.node));
         let edited = loaded.as_mut().filter(|loaded| is_edited_in_progress(loaded));
-        let mut snapshot = ContextSnapshot {
-            workspace,
-            node: None,
-            children: None,
-            progress: None,
-            surroundings: None,
-            overview: None,
-        };
-        if (parent_id.is_some() || edited.is_some() || depth > SnapshotDepth::Focus)
-            && let Some(index) = open_index(&layout)
-        {
-            snapshot.children = parent_id.and_then(|id| status_counts(&index, id.as_str()));
-            if let Some(edited) = edited {
-                let row = index.get(edited.node.id.as_str()).ok().flatten();
-                let row = scan::row_after_edit(edited, row.as_ref());
-                scan::add_edit_times(&mut edited.node, &row);
-            }
-            if depth >= SnapshotDepth::Progress {
-                snapshot.progress = status_counts(&index, "").map(|counts| counts.progress());
-            }
-            if depth >= SnapshotDepth::Surroundings {
-                let source = IndexedFiles { layout: &layout, index: &index };
-                let node = loaded.as_ref().map(|loaded| &loaded.node);
-                snapshot.surroundings = node.map(|node| Surroundings::of(&source, node));
-                snapshot.overview = node.is_none().then(|| Overview::of(&source));
-            }
+        let needs_index = has_counts || edited.is_some() || depth > SnapshotDepth::Focus;
+        let index = needs_index.then(|| open_index(&layout)).flatten();
+        if let (Some(edited), Some(index)) = (edited, &index) {
+            let row = index.get(edited.node.id.as_str()).ok().flatten();
+            let row = scan::row_after_edit(edited, row.as_ref());
+            scan::add_edit_times(&mut edited.node, &row);
         }
-        snapshot.node = loaded.map(|loaded| loaded.node);
-        Some(snapshot)
+        let source = index.as_ref().map(|index| IndexedFiles { layout: &layout, index });
+        let source = source.as_ref().map(|source| source as &dyn SnapshotSource);
+        Some(ContextSnapshot::of(workspace, loaded.map(|loaded| loaded.node), depth, source))
     }
 
     fn overview(&self, id: &WorkspaceId) -> Option<Overview> {
@@ -80,32 +60,17 @@ impl ContextSnapshots for FileStore {
         }
         let layout = self.layout(id);
         let index = open_index(&layout);
-        let counts = |parent: &str| status_counts(index.as_ref()?, parent);
+        let source = index.as_ref().map(|index| IndexedFiles { layout: &layout, index });
+        let source = source.as_ref().map(|source| source as &dyn SnapshotSource);
         let parent = node.and_then(|node| node.parent_id.as_ref());
         let parent = parent.and_then(|id| scan::load(&layout, id).ok()??.ok());
-        Relations {
-            progress: counts("").map(|counts| counts.progress()),
-            children: node.and_then(|node| counts(node.id.as_str())),
-            parent: parent.map(|loaded| {
-                let counts = counts(loaded.node.id.as_str());
-                (loaded.node, counts)
-            }),
-        }
+        Relations::of(node, parent.map(|loaded| loaded.node), source)
     }
 }
 
 fn open_index(layout: &Layout) -> Option<NodeIndex> {
     fs::check_folder(&layout.local()).ok()?;
     NodeIndex::open_existing(&layout.index(), clock::boot_id())
-}
-
-/// Returns the counts of the children of a node, or of all nodes if `parent` is empty.
-fn status_counts(index: &NodeIndex, parent: &str) -> Option<StatusCounts> {
-    index.status_counts(parent).ok().map(tx::status_counts_from)
-}
-
-fn is_parent(node: &Node) -> bool {
-    matches!(node.status, NodeStatus::Planning | NodeStatus::Monitoring)
 }
 
 /// How much later than its `updatedAt` the program may write a file, in milliseconds.
@@ -138,6 +103,11 @@ impl SnapshotSource for IndexedFiles<'_> {
 
     fn brief(&self, id: &NodeId) -> Option<NodeBrief> {
         scan::brief_of(self.index.get(id.as_str()).ok()??)
+    }
+
+    fn counts(&self, parent: Option<&NodeId>) -> Option<StatusCounts> {
+        let counts = self.index.status_counts(parent.map_or("", NodeId::as_str));
+        counts.ok().map(tx::status_counts_from)
     }
 
     fn open_children(&self, parent: &NodeId, limit: usize) -> Vec<NodeBrief> {
