@@ -36,10 +36,11 @@ pub struct SessionDigest {
 impl MemoryService {
     /// Returns all versions of a fact, the one in force first.
     pub fn history(&self, id: &str) -> Result<Vec<Memory>> {
+        let memory = self.scoped();
         let mut newest = self.find(id)?;
         let mut seen = BTreeSet::from([newest.id.clone()]);
         while !newest.replaced_by.is_empty() && seen.insert(newest.replaced_by.clone()) {
-            match self.store().find(&newest.replaced_by) {
+            match memory.find(&newest.replaced_by) {
                 Ok(newer) => newest = newer,
                 Err(tanmi_memory::Error::NotFound { .. }) => break,
                 Err(error) => return Err(error.into()),
@@ -50,7 +51,7 @@ impl MemoryService {
         while at < versions.len() && versions.len() < MAX_VERSIONS {
             let replaced_by = Some(versions[at].id.clone());
             let filter = MemoryFilter { replaced_by, all: true, ..MemoryFilter::default() };
-            let older = self.store().list(&filter, MAX_VERSIONS, 0)?.rows;
+            let older = memory.list(&filter, MAX_VERSIONS, 0, None)?.rows;
             versions.extend(older.into_iter().filter(|row| seen.insert(row.id.clone())));
             at += 1;
         }

@@ -142,6 +142,33 @@ fn history_of_any_version_lists_all_versions_newest_first() {
 }
 
 #[test]
+fn history_of_fact_of_user_has_versions_of_both_memories() {
+    let machine = Machine::new();
+    let app = machine.app();
+    let edit = |id: &str, content: &str| app.memory.edit(id, String::from(content), None).unwrap().id;
+    let scopes = |id: &str| {
+        let versions = app.memory.history(id).unwrap();
+        versions.iter().map(|version| (version.id.clone(), version.scope)).collect::<Vec<_>>()
+    };
+    let of_user = NewFact { scope: Some(String::from("user")), ..fact("Answer in English") };
+    let first = app.memory.save(of_user).unwrap().id;
+    let second = edit(&first, "Answer in Chinese");
+    let third = edit(&second, "Answer in both languages");
+    for id in [&first, &second, &third] {
+        assert_eq!(scopes(id), [&third, &second, &first].map(|id| (id.clone(), "user")));
+    }
+    // A fact of the project that was moved to the memory of the user in between.
+    let first = app.memory.save(fact("Indent with tabs")).unwrap().id;
+    let second = edit(&first, "Indent with two spaces");
+    app.memory.promote(std::slice::from_ref(&second)).unwrap();
+    let third = edit(&second, "Indent with four spaces");
+    let expected = [(third.clone(), "user"), (second.clone(), "user"), (first.clone(), "project")];
+    for id in [&first, &second, &third] {
+        assert_eq!(scopes(id), expected);
+    }
+}
+
+#[test]
 fn summary_has_its_parts() {
     let machine = Machine::new();
     let app = machine.app();
