@@ -180,11 +180,7 @@ impl ScopedMemory {
         let user_lines = of_scope(true);
         if !user_lines.trim().is_empty() {
             self.user.create(false)?;
-            let of_user = self.user.import(&user_lines, now, progress)?;
-            result.added += of_user.added;
-            result.known += of_user.known;
-            result.bad_lines += of_user.bad_lines;
-            result.masked += of_user.masked;
+            result.add(self.user.import(&user_lines, now, progress)?, 0);
         }
         Ok(result)
     }
@@ -250,6 +246,7 @@ fn remove_repeated<T>(list: &mut Vec<T>, id: impl Fn(&T) -> &String) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::Arc;
 
     use tanmi_base::place::ProjectPlace;
@@ -259,15 +256,36 @@ mod tests {
 
     const NOW: Millis = 1_765_432_100_000;
 
+    fn memory_in(dir: &Path) -> ScopedMemory {
+        let (project, home) = (dir.join("project"), dir.join("home"));
+        std::fs::create_dir_all(project.join(".tanmi-workspace")).unwrap();
+        ScopedMemory {
+            project: Arc::new(FileMemory::new(Arc::new(ProjectPlace::new(&project, None)), &home)),
+            user: Arc::new(FileMemory::of_user(&home)),
+        }
+    }
+
+    #[test]
+    fn import_result_has_first_bad_line_of_both_memories() {
+        let good = |id: &str, scope: &str| json!({"id": id, "type": "fact", "content": id, "scope": scope});
+        let bad = |scope: &str| json!({"scope": scope, "type": "fact"});
+        for (lines, first_bad_line) in [
+            ([good("f1", "project"), bad("user"), good("f2", "user"), bad("project")], 2),
+            ([bad("project"), good("f1", "user"), bad("user"), good("f2", "project")], 1),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let lines = lines.map(|line| line.to_string()).join("\n");
+            let result = memory_in(dir.path()).import(&lines, NOW, &mut |_, _| {}).unwrap();
+            let first_bad_line = Some(first_bad_line);
+            let expected = ImportResult { added: 2, bad_lines: 2, first_bad_line, ..ImportResult::default() };
+            assert_eq!(result, expected);
+        }
+    }
+
     #[test]
     fn search_one_memory_keeps_its_decision_about_common_terms() {
         let dir = tempfile::tempdir().unwrap();
-        let (project, home) = (dir.path().join("project"), dir.path().join("home"));
-        std::fs::create_dir_all(project.join(".tanmi-workspace")).unwrap();
-        let memory = ScopedMemory {
-            project: Arc::new(FileMemory::new(Arc::new(ProjectPlace::new(&project, None)), &home)),
-            user: Arc::new(FileMemory::of_user(&home)),
-        };
+        let memory = memory_in(dir.path());
         let line = |(n, text): (i64, String)| json!({"id": format!("f{n}"), "type": "fact", "content": text, "timestamp": (NOW - 1_000 + n).to_string()});
         let facts = ["The release owner is Anna", "The release owner is Bob"].map(String::from);
         let others = (0..60).map(|n| format!("Meeting {n}x with the release owner about item{n}"));

@@ -149,6 +149,18 @@ pub struct ImportResult {
     pub masked: usize,
 }
 
+impl ImportResult {
+    /// Adds the result of a part of an import that begins after `skipped` lines.
+    pub fn add(&mut self, part: ImportResult, skipped: usize) {
+        self.added += part.added;
+        self.known += part.known;
+        self.masked += part.masked;
+        self.bad_lines += part.bad_lines;
+        let bad_line = part.first_bad_line.map(|line| line + skipped);
+        self.first_bad_line = self.first_bad_line.into_iter().chain(bad_line).min();
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryStats {
