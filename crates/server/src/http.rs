@@ -26,7 +26,7 @@ use tokio::net::TcpListener;
 mod activity_api;
 pub(crate) mod api;
 pub(crate) mod connections;
-mod feed;
+pub(crate) mod feed;
 pub(crate) mod guard;
 pub mod instance;
 pub(crate) mod listen;
@@ -90,12 +90,11 @@ impl ServerState {
             Guard::new(port).ok_or_else(|| io::Error::other("the machine has no entropy for a token"))?;
         // Changes made on the page count as made by a person, even if an agent started the server.
         let env = Env { long_running: true, remote: true, session: None, operator: Operator::Human, ..env };
-        Ok(ServerState::of_app(App::new(env.clone()), env, Arc::new(guard)))
+        Ok(ServerState::of_app(App::new(env.clone()), env, Arc::new(guard), Arc::new(Feed::new())))
     }
 
     /// Returns the state of a server whose own project has this app.
-    pub(crate) fn of_app(app: App, env: Env, guard: Arc<Guard>) -> ServerState {
-        let feed = Arc::new(Feed::new());
+    pub(crate) fn of_app(app: App, env: Env, guard: Arc<Guard>, feed: Arc<Feed>) -> ServerState {
         let activity = app.activity();
         let (apps, added_projects, viewed) =
             (Mutex::new(vec![Arc::new(app)]), Mutex::default(), Mutex::default());

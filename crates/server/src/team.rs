@@ -22,6 +22,7 @@ use tanmi_base::{clock, fs};
 use tanmi_pg::{Address, Caller, PgMemory, PgStore, Pool};
 use tokio::net::TcpListener;
 
+use crate::http::feed::Feed;
 use crate::http::guard::Guard;
 use crate::http::listen::Limits;
 use crate::http::tls::{TlsError, TlsFiles, TlsPair};
@@ -73,6 +74,8 @@ pub(crate) struct TeamState {
     pub env: Env,
     /// Never asked: requests are authorized by their token.
     pub guard: Arc<Guard>,
+    /// Never read: the page of a team follows the changes in the database.
+    pub feed: Arc<Feed>,
     pub has_tls: bool,
     pub rate_limit: RateLimit,
     pub failed_logins: FailedLogins,
@@ -168,6 +171,7 @@ async fn serve(
             ..env
         },
         guard: Arc::new(Guard::new(bound.port()).ok_or_else(no_entropy)?),
+        feed: Arc::new(Feed::new()),
         has_tls: tls.is_some(),
         rate_limit: RateLimit::new(options.rate_limit),
         failed_logins: FailedLogins::default(),

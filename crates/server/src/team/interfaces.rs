@@ -49,7 +49,7 @@ async fn enter(
     let opened = block(move || {
         let env = Env { operator: Operator::Human, source: Source::Api, ..state.env.clone() };
         let app = state.app(&request, env.clone());
-        let services = ServerState::of_app(app, env, Arc::clone(&state.guard));
+        let services = ServerState::of_app(app, env, Arc::clone(&state.guard), Arc::clone(&state.feed));
         Ok(Arc::new(services.show_project_as(request.project().to_owned())))
     });
     match opened.await {
