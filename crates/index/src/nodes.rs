@@ -381,6 +381,13 @@ impl NodeIndex {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Returns the ids of the nodes that depend on a node.
+    pub fn dependents(&self, target: &str) -> Result<Vec<String>> {
+        let mut statement = self.db.prepare_cached("SELECT node FROM dependencies WHERE target = ?1")?;
+        let rows = statement.query_map([target], |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     pub fn last_order(&self, parent: &str) -> Result<i64> {
         let mut statement = self.db.prepare_cached(
             "SELECT ord FROM nodes WHERE parent = ?1 AND ord < ?2 ORDER BY ord DESC, created_at DESC, id DESC LIMIT 1",

@@ -336,6 +336,16 @@ impl Tx for PgTx<'_> {
         Ok(pairs)
     }
 
+    fn dependents(&self, ids: &[NodeId]) -> Result<Vec<NodeId>> {
+        let ids: Vec<&str> = ids.iter().map(NodeId::as_str).collect();
+        let rows = self.select_rows(DEPENDENTS, &[&ids])?;
+        let found = rows.iter().map(|row| NodeId::parse(row.get("node")));
+        let found: Vec<NodeId> = found.collect::<Result<_>>()?;
+        // The caller looks at each of them.
+        self.find(&found)?;
+        Ok(found)
+    }
+
     fn trashed(&self, id: &NodeId) -> Result<Vec<Node>> {
         let mut nodes = Vec::new();
         for row in self.select_rows(TRASHED, &[&id.as_str()])? {

@@ -253,6 +253,8 @@ pub trait Tx {
     fn select(&self, selection: &NodeSelection<'_>, limit: usize) -> Result<Vec<NodeBrief>>;
     /// Returns every dependency: a node, and the node that must be completed before it.
     fn dependencies(&self) -> Result<Vec<(NodeId, NodeId)>>;
+    /// Returns the nodes that depend on one of these, in the order of their ids.
+    fn dependents(&self, ids: &[NodeId]) -> Result<Vec<NodeId>>;
     fn last_order(&self, parent: &NodeId) -> Result<i64>;
     /// Returns a node that is in the trash and the descendants that were deleted with it and do not exist, parents first.
     /// Empty if there is none.

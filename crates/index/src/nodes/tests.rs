@@ -145,6 +145,7 @@ fn dependencies_follow_every_change() {
     index.remove("b").unwrap();
     index.put(&with(row("d", "root", "pending", 3), &[])).unwrap();
     assert_eq!(index.dependencies().unwrap(), [(String::from("c"), String::from("a"))]);
+    assert_eq!((index.dependents("a").unwrap(), index.dependents("b").unwrap()), (on(&["c"]), on(&[])));
 }
 
 #[test]

@@ -116,6 +116,8 @@ pub(crate) const STARTED: &str = concat!(
 );
 pub(crate) const DEPENDENCIES: &str =
     "SELECT node, target FROM dependency WHERE project = $1 AND ws = $2 ORDER BY node, target";
+pub(crate) const DEPENDENTS: &str = "SELECT DISTINCT node FROM dependency
+WHERE project = $1 AND ws = $2 AND target = ANY($3::text[]) ORDER BY node";
 /// The nodes that were deleted together with one, including it, and do not exist.
 pub(crate) const TRASHED: &str = "SELECT t.id, t.doc FROM trash t
 JOIN trash own ON own.project = t.project AND own.ws = t.ws AND own.deletion = t.deletion

@@ -11,6 +11,7 @@ use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{Claimant, ListEdit, NewPlan, NodeChange, RulesHashCheck, Target};
 use tanmi_workspace::outline::OutlineItem;
 use tanmi_workspace::state::Action;
+use tanmi_workspace::store::Workspaces;
 use tanmi_workspace::stories::NOW;
 
 use crate::cluster::Cluster;
@@ -94,6 +95,7 @@ fn command_on_a_workspace_takes_few_round_trips() {
         let claimant = Claimant::default();
         ada("delete-1", Command::DeleteNode { node_id: fifty, claimant }).unwrap()
     });
+    counter.count("view of a node", || team.store.node_detail(&team.id, first, NOW).unwrap());
     let have = Positions::from([(team.id.to_string(), 3)]);
     counter.count("feed", || team.store.changes_after(&have).unwrap());
     counter.count("beat", || team.store.beat(&team.ada, &[String::from("ada-1")]).unwrap());
@@ -113,7 +115,8 @@ fn command_on_a_workspace_takes_few_round_trips() {
             ("repeated", 4),
             ("start with dependency", 5),
             ("start_next", 10),
-            ("delete of 50", 10),
+            ("delete of 50", 9),
+            ("view of a node", 6),
             ("feed", 4),
             ("beat", 7),
         ]

@@ -151,12 +151,9 @@ pub(super) fn drop_deleted(
 ) -> Result<Vec<NodeId>> {
     let find = |id: &NodeId| deleted.iter().find(|brief| brief.id == *id);
     let ids: BTreeSet<&NodeId> = deleted.iter().map(|brief| &brief.id).collect();
-    let dependencies = tx.dependencies()?.into_iter();
-    let dependents: BTreeSet<NodeId> = dependencies
-        .filter(|(node, on)| ids.contains(on) && !ids.contains(node))
-        .map(|(node, _)| node)
-        .collect();
-    let dependents: Vec<NodeId> = dependents.into_iter().collect();
+    let all: Vec<NodeId> = ids.iter().copied().cloned().collect();
+    let mut dependents = tx.dependents(&all)?;
+    dependents.retain(|node| !ids.contains(node));
     for read in tx.nodes(&dependents)? {
         // A damaged file must not prevent the deletion.
         let NodeRead::Node(mut node) = read else { continue };

@@ -438,6 +438,12 @@ impl Tx for InMemoryTx<'_> {
         Ok(self.draft.nodes.values().flat_map(pairs).collect())
     }
 
+    fn dependents(&self, ids: &[NodeId]) -> Result<Vec<NodeId>> {
+        let ids: BTreeSet<&NodeId> = ids.iter().collect();
+        let is_dependent = |node: &&Node| node.depends_on.iter().any(|on| ids.contains(on));
+        Ok(self.draft.nodes.values().filter(is_dependent).map(|node| node.id.clone()).collect())
+    }
+
     fn last_order(&self, parent: &NodeId) -> Result<i64> {
         Ok(self.children_of(parent).filter_map(|node| node.order).max().unwrap_or(0))
     }

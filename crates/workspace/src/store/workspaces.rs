@@ -199,19 +199,18 @@ impl<S: Store> Workspaces for S {
 
 /// Returns a node with its surroundings.
 pub(crate) fn node_detail(tx: &dyn Tx, node: &NodeId) -> Result<NodeDetail> {
+    tx.prefetch(std::slice::from_ref(node))?;
     let found = tx.node(node)?.ok_or_else(|| Error::node_not_found("nodeId", node))?;
     let mut ancestors = tx.ancestors(node)?;
     ancestors.reverse();
     let briefs = |ids: &[NodeId]| -> Result<Vec<NodeBrief>> {
         ids.iter().filter_map(|id| tx.brief(id).transpose()).collect()
     };
-    let dependents = tx.dependencies()?.into_iter().filter(|(_, on)| on == node);
-    let dependents: Vec<NodeId> = dependents.map(|(dependent, _)| dependent).collect();
     Ok(NodeDetail {
         ancestors,
         children: tx.status_counts(node)?,
         dependencies: briefs(&found.depends_on)?,
-        dependents: briefs(&dependents)?,
+        dependents: briefs(&tx.dependents(std::slice::from_ref(node))?)?,
         open_dependencies: ops::dependencies_to_wait_for(tx, &found)?,
         workspace_status: tx.workspace()?.status,
         node: found,

@@ -1,7 +1,7 @@
 //! The transaction of the file store.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use tanmi_base::fs::FileSig;
@@ -501,6 +501,15 @@ impl Tx for FileTx<'_> {
         Ok(pairs
             .filter_map(|(node, on)| Some((NodeId::parse(&node).ok()?, NodeId::parse(&on).ok()?)))
             .collect())
+    }
+
+    fn dependents(&self, ids: &[NodeId]) -> Result<Vec<NodeId>> {
+        let mut found = BTreeSet::new();
+        for id in ids {
+            let dependents = self.index()?.dependents(id.as_str())?.into_iter();
+            found.extend(dependents.filter_map(|dependent| NodeId::parse(&dependent).ok()));
+        }
+        Ok(found.into_iter().collect())
     }
 
     fn last_order(&self, parent: &NodeId) -> Result<i64> {
