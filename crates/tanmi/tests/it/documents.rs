@@ -462,6 +462,52 @@ fn relative_links_point_to_existing_files() {
     assert!(seen > 0, "no link was checked");
 }
 
+/// Returns the Rust sources below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());
+    let is_source = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs");
+    let below = folders.iter().flat_map(|folder| sources(folder));
+    files.into_iter().filter(is_source).chain(below).collect()
+}
+
+/// Returns the sources that a text names between backticks: paths with a folder.
+fn named_sources(text: &str) -> impl Iterator<Item = &str> {
+    let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    quoted.filter(|path| path.ends_with(".rs") && path.contains('/') && !path.contains(' '))
+}
+
+/// `CRATE/FILE` means `crates/CRATE/src/FILE` there. A sentence about one crate leaves out its first folders.
+#[test]
+fn sources_named_in_architecture_exist() {
+    let folder = root().join("crates");
+    let sources: Vec<String> = sources(&folder)
+        .iter()
+        .map(|path| path.strip_prefix(&folder).unwrap().display().to_string().replacen("/src/", "/", 1))
+        .collect();
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let is_known =
+        |path: &str| sources.iter().any(|known| format!("/{known}").ends_with(&format!("/{path}")));
+    let missing: Vec<&str> = named_sources(&text).filter(|path| !is_known(path)).collect();
+    assert_eq!(missing, [""; 0]);
+}
+
+#[test]
+fn tests_named_in_the_table_of_security_exist() {
+    let text = std::fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let mut seen = 0;
+    for row in text.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        let (_, tests) = row.trim_end_matches([' ', '|']).rsplit_once(" | ").unwrap();
+        for path in tests.split('`').skip(1).step_by(2) {
+            let path =
+                path.strip_prefix("it/").map_or(path.to_owned(), |rest| format!("tanmi/tests/it/{rest}"));
+            assert!(root().join("crates").join(&path).is_file(), "{path}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}
+
 /// Returns the command names of a line: `session bind|unbind ID` gives `session bind` and `session unbind`.
 fn names(code: &str) -> Vec<String> {
     let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-' || c == '|');
