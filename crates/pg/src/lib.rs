@@ -42,7 +42,7 @@ pub use memory::PgMemory;
 pub use memory::transfer::ImportedLines;
 pub use people::{
     Access, AddedPerson, AdminError, Administrator, Caller, IssuedToken, NewToken, People, PersonEntry,
-    ProjectEntry, Role, TeamFilter, TokenEntry, TokenFilter, is_valid_name,
+    ProjectEntry, Role, TeamFilter, TokenEntry, TokenFilter, is_valid_name, token_id,
 };
 pub use pool::Pool;
 pub use pool::logins::{COOKIE_LIFETIME, TICKET_LIFETIME};

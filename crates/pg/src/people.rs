@@ -91,7 +91,7 @@ pub fn is_valid_name(text: &str) -> bool {
 }
 
 /// Returns the id in a token.
-pub(crate) fn token_id(token: &str) -> Option<&str> {
+pub fn token_id(token: &str) -> Option<&str> {
     let (id, _) = token.strip_prefix(PREFIX)?.split_once('_')?;
     (!id.is_empty() && id.len() <= 64).then_some(id)
 }

@@ -258,21 +258,21 @@ impl Outcome {
     pub fn into_workspace(self) -> Result<(Workspace, Progress)> {
         match self {
             Outcome::Workspace { workspace, progress } => Ok((workspace, progress)),
-            other => Err(other.unexpected()),
+            _ => Err(Error::UnexpectedOutcome),
         }
     }
 
     pub fn into_node(self) -> Result<(Node, Vec<StatusChange>)> {
         match self {
             Outcome::Node { node, status_changes } => Ok((node, status_changes)),
-            other => Err(other.unexpected()),
+            _ => Err(Error::UnexpectedOutcome),
         }
     }
 
     pub fn into_planned(self) -> Result<PlannedNodes> {
         match self {
             Outcome::Planned { nodes } => Ok(nodes),
-            other => Err(other.unexpected()),
+            _ => Err(Error::UnexpectedOutcome),
         }
     }
 
@@ -285,21 +285,21 @@ impl Outcome {
                 };
                 Ok((next, started.map(with_focus)))
             }
-            other => Err(other.unexpected()),
+            _ => Err(Error::UnexpectedOutcome),
         }
     }
 
     pub fn into_deleted(self) -> Result<DeletedSubtree> {
         match self {
             Outcome::Deleted { subtree, ids } => Ok(DeletedSubtree { ids, ..subtree }),
-            other => Err(other.unexpected()),
+            _ => Err(Error::UnexpectedOutcome),
         }
     }
 
     pub fn into_transition(self) -> Result<Transition> {
         match self {
             Outcome::Transition { transition, focus_moved } => Ok(Transition { focus_moved, ..transition }),
-            other => Err(other.unexpected()),
+            _ => Err(Error::UnexpectedOutcome),
         }
     }
 
@@ -307,7 +307,7 @@ impl Outcome {
     pub fn into_log(self) -> Result<(LogEntry, usize, bool)> {
         match self {
             Outcome::Log { entry, total, is_queued } => Ok((entry, total, is_queued)),
-            other => Err(other.unexpected()),
+            _ => Err(Error::UnexpectedOutcome),
         }
     }
 
@@ -315,12 +315,8 @@ impl Outcome {
     pub fn into_problem(self) -> Result<(Option<Problem>, bool)> {
         match self {
             Outcome::Problem { problem, is_cleared } => Ok((problem, is_cleared)),
-            other => Err(other.unexpected()),
+            _ => Err(Error::UnexpectedOutcome),
         }
-    }
-
-    fn unexpected(self) -> Error {
-        Error::UnexpectedOutcome
     }
 }
 

@@ -3,12 +3,13 @@
 
 use serde_json::{Map, Value};
 use tanmi_app::team::TeamCall;
+use tanmi_pg::Role;
 
 use super::ServerState;
 use super::page_api::{LIMIT, Result, read_only};
 use crate::tools::{Call, CallSpec, ID, LINE, Param, ParamKind, optional, required, with_description};
 
-const ROLES: ParamKind = ParamKind::Word(&["reader", "member", "admin"]);
+const ROLES: ParamKind = ParamKind::Word(Role::WORDS);
 const TOKEN_ID: Param = required("id", ID);
 const PERSON: Param = optional("person", LINE);
 

@@ -8,6 +8,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tanmi_base::clock::DAY;
 use tanmi_base::{Millis, clock};
 use tanmi_pg::{
     AdminError, Administrator, AuditEntry, AuditFilter, Contribution, ContributionFilter, Moment, NewToken,
@@ -24,7 +25,6 @@ const MAX_ENTRIES: u64 = 1000;
 const DEFAULT_ENTRIES: u64 = 100;
 /// How long a rotated token stays valid if the request does not say.
 const OVERLAP: Millis = DAY;
-const DAY: Millis = 24 * 60 * 60 * 1000;
 /// The time of which contributions are listed if the request does not say.
 const LATELY: Millis = 7 * DAY;
 

@@ -215,7 +215,7 @@ fn execute(command: &TeamCommand, home: &Path, json: bool, lang: Lang) -> Result
             let person = people.set_member(admin, Role::Admin)?;
             let token = people.create_token(&person, Role::Admin, now, None)?;
             let issued = IssuedToken {
-                id: token.split('_').nth(1).unwrap_or_default().to_owned(),
+                id: tanmi_pg::token_id(&token).unwrap_or_default().to_owned(),
                 token,
                 person: admin.clone(),
                 role: Role::Admin,
