@@ -275,7 +275,9 @@ mod tests {
         ] {
             let dir = tempfile::tempdir().unwrap();
             let lines = lines.map(|line| line.to_string()).join("\n");
-            let result = memory_in(dir.path()).import(&lines, NOW, &mut |_, _| {}).unwrap();
+            let memory = memory_in(dir.path());
+            memory.project.create(false).unwrap();
+            let result = memory.import(&lines, NOW, &mut |_, _| {}).unwrap();
             let first_bad_line = Some(first_bad_line);
             let expected = ImportResult { added: 2, bad_lines: 2, first_bad_line, ..ImportResult::default() };
             assert_eq!(result, expected);
