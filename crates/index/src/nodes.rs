@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params, params_from_iter};
 use tanmi_base::fs::FileSig;
 
 use crate::Result;
@@ -374,17 +374,14 @@ impl NodeIndex {
         Ok(statement.query_map(&*named, read_row)?.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Returns every dependency as the id of a node and the id of the node it depends on.
-    pub fn dependencies(&self) -> Result<Vec<(String, String)>> {
-        let mut statement = self.db.prepare_cached("SELECT node, target FROM dependencies")?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// Returns the ids of the nodes that depend on a node.
-    pub fn dependents(&self, target: &str) -> Result<Vec<String>> {
-        let mut statement = self.db.prepare_cached("SELECT node FROM dependencies WHERE target = ?1")?;
-        let rows = statement.query_map([target], |row| row.get(0))?;
+    /// Returns every dependency, or those on one node, as the id of a node and the id of the node it depends on.
+    pub fn dependencies(&self, on: Option<&str>) -> Result<Vec<(String, String)>> {
+        let sql = match on {
+            None => "SELECT node, target FROM dependencies",
+            Some(_) => "SELECT node, target FROM dependencies WHERE target = ?1",
+        };
+        let mut statement = self.db.prepare_cached(sql)?;
+        let rows = statement.query_map(params_from_iter(on), |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 

@@ -497,7 +497,7 @@ impl Tx for FileTx<'_> {
     }
 
     fn dependencies(&self) -> Result<Vec<(NodeId, NodeId)>> {
-        let pairs = self.index()?.dependencies()?.into_iter();
+        let pairs = self.index()?.dependencies(None)?.into_iter();
         Ok(pairs
             .filter_map(|(node, on)| Some((NodeId::parse(&node).ok()?, NodeId::parse(&on).ok()?)))
             .collect())
@@ -506,8 +506,8 @@ impl Tx for FileTx<'_> {
     fn dependents(&self, ids: &[NodeId]) -> Result<Vec<NodeId>> {
         let mut found = BTreeSet::new();
         for id in ids {
-            let dependents = self.index()?.dependents(id.as_str())?.into_iter();
-            found.extend(dependents.filter_map(|dependent| NodeId::parse(&dependent).ok()));
+            let dependencies = self.index()?.dependencies(Some(id.as_str()))?.into_iter();
+            found.extend(dependencies.filter_map(|(dependent, _)| NodeId::parse(&dependent).ok()));
         }
         Ok(found.into_iter().collect())
     }
