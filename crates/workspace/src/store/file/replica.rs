@@ -20,6 +20,10 @@ use crate::error::{Error, Result};
 use crate::model::*;
 use crate::store::{Access, WORKSPACE};
 
+/// A list of digests that is this many times as long as its workspace, and longer than the least, is written anew.
+const MAX_LINES_PER_DOCUMENT: usize = 4;
+const MIN_LINES: usize = if cfg!(test) { 40 } else { 1000 };
+
 impl FileStore {
     /// Returns the number of the last change that the copy of a workspace contains; `None` if there is no copy.
     pub fn position(&self, id: &WorkspaceId, now: Millis) -> Result<Option<u64>> {
@@ -45,8 +49,9 @@ impl FileStore {
         }
         let layout = self.layout(id);
         let names: Vec<&str> = documents.iter().map(|(name, _)| *name).collect();
-        self.keep_edits(id, &names, now)?;
-        record_served(&layout, documents.iter().filter_map(|(name, text)| Some((*name, (*text)?))))?;
+        let served = Served::read(&layout);
+        self.keep_edits(id, served.find_edits(&layout, &names), now)?;
+        served.add(&layout, documents.iter().filter_map(|(name, text)| Some((*name, (*text)?))))?;
         for (name, text) in documents {
             tx.put_document(name, *text)?;
         }
@@ -84,7 +89,7 @@ impl FileStore {
             }
             fs::write_new(&path, text.as_bytes(), Durability::Journaled).map_err(Error::io(&path))?;
         }
-        record_served(&draft, documents.iter().copied())?;
+        Served::read(&draft).add(&draft, documents.iter().copied())?;
         Journal::create(&draft.journal(), &draft.temp(), seq).map_err(Error::io(draft.journal()))?;
         if let Some(file) = guard.file() {
             fs::sync_file_system(file).map_err(Error::io(draft.dir()))?;
@@ -93,7 +98,7 @@ impl FileStore {
         if target.exists() {
             let _writer = self.lock_workspace(id, &target, Lock::exclusive)?;
             let names = document_names(&target);
-            self.keep_edits(id, &names.iter().map(String::as_str).collect::<Vec<_>>(), now)?;
+            self.keep_edits(id, Served::read(&target).find_edits(&target, &names), now)?;
             let former = project.local().join(format!("tmp-{id}"));
             std::fs::rename(target.dir(), &former).map_err(Error::io(target.dir()))?;
         }
@@ -107,11 +112,8 @@ impl FileStore {
     /// Returns the documents of a copy whose text did not come from the server: a node id, or `workspace`.
     pub fn edited_documents(&self, id: &WorkspaceId) -> Vec<String> {
         let layout = self.layout(id);
-        let names = document_names(&layout);
-        find_edits(&layout, &names.iter().map(String::as_str).collect::<Vec<_>>())
-            .into_iter()
-            .map(|(name, _)| name.to_owned())
-            .collect()
+        let edits = Served::read(&layout).find_edits(&layout, &document_names(&layout));
+        edits.into_iter().map(|(name, _)| name).collect()
     }
 
     /// Returns the files with texts of all workspaces that were kept aside before they were replaced.
@@ -128,9 +130,9 @@ impl FileStore {
     }
 
     /// Copies the texts of edited documents aside.
-    fn keep_edits(&self, id: &WorkspaceId, names: &[&str], now: Millis) -> Result<()> {
+    fn keep_edits(&self, id: &WorkspaceId, edits: Vec<(String, Vec<u8>)>, now: Millis) -> Result<()> {
         let folder = self.kept_folder();
-        for (name, text) in find_edits(&self.layout(id), names) {
+        for (name, text) in edits {
             ensure_private_dir(&folder).map_err(Error::io(&folder))?;
             let path = folder.join(format!("{id}-{name}-{now}-{}.md", &digest_of(&text)[..8]));
             fs::write_private(&path, &text).map_err(Error::io(&path))?;
@@ -140,21 +142,95 @@ impl FileStore {
 }
 
 /// The list of the digests of texts that arrived, one line each: the name of the document and the digest.
-fn served(layout: &Layout) -> PathBuf {
-    layout.local().join("served")
+enum Served {
+    /// Nothing is known: the copy was not made from texts.
+    Absent,
+    /// A list that cannot be read names no text, so every file counts as edited.
+    Unreadable,
+    Lines(String),
 }
 
-/// Half of a digest tells texts apart.
+impl Served {
+    fn path(layout: &Layout) -> PathBuf {
+        layout.local().join("served")
+    }
+
+    fn read(layout: &Layout) -> Served {
+        match fs::read_optional(&Served::path(layout)) {
+            Ok(None) => Served::Absent,
+            Ok(Some(list)) => Served::Lines(String::from_utf8_lossy(&list).into_owned()),
+            Err(_) => Served::Unreadable,
+        }
+    }
+
+    fn lines(&self) -> HashSet<&str> {
+        match self {
+            Served::Lines(list) => list.lines().collect(),
+            Served::Absent | Served::Unreadable => HashSet::new(),
+        }
+    }
+
+    /// Returns those of the documents whose text is not in the list, with their texts.
+    fn find_edits(&self, layout: &Layout, names: &[impl AsRef<str>]) -> Vec<(String, Vec<u8>)> {
+        if matches!(self, Served::Absent) {
+            return Vec::new();
+        }
+        let known = self.lines();
+        let edited = |name: &str| {
+            let text = read_document(layout, name)?;
+            (!known.contains(line_of(name, &text).as_str())).then(|| (name.to_owned(), text))
+        };
+        names.iter().filter_map(|name| edited(name.as_ref())).collect()
+    }
+
+    /// Adds texts to the list, before they are written: a file that is listed with an earlier or a later text was not
+    /// edited. The caller holds the lock of the workspace.
+    fn add<'a>(&self, layout: &Layout, texts: impl Iterator<Item = (&'a str, &'a str)>) -> Result<()> {
+        let new: String = texts.map(|(name, text)| line_of(name, text.as_bytes()) + "\n").collect();
+        let path = Served::path(layout);
+        let written = match self.without_former(layout) {
+            None => fs::append_private(&path, new.as_bytes()),
+            Some(kept) => {
+                let list = kept + &new;
+                fs::replace_private(&path, list.as_bytes(), &layout.temp(), Durability::Journaled)
+            }
+        };
+        written.map_err(Error::io(path))
+    }
+
+    /// Returns the lines of the current files, if the list is much longer or cannot be read. A file that was edited has none.
+    fn without_former(&self, layout: &Layout) -> Option<String> {
+        let list = match self {
+            Served::Absent => return None,
+            Served::Unreadable => return Some(String::new()),
+            Served::Lines(list) => list,
+        };
+        let count = list.lines().count();
+        if count <= MIN_LINES {
+            return None;
+        }
+        let names = document_names(layout);
+        if count <= MAX_LINES_PER_DOCUMENT * names.len() {
+            return None;
+        }
+        let known = self.lines();
+        let lines = names.iter().filter_map(|name| Some(line_of(name, &read_document(layout, name)?)));
+        Some(lines.filter(|line| known.contains(line.as_str())).map(|line| line + "\n").collect())
+    }
+}
+
+/// Returns the line of a text. Half of a digest tells texts apart.
+fn line_of(name: &str, text: &[u8]) -> String {
+    format!("{name} {}", digest_of(text))
+}
+
+fn read_document(layout: &Layout, name: &str) -> Option<Vec<u8>> {
+    let (text, _) = fs::read_regular(&document_path(layout, name)?, super::MAX_BYTES).ok()??;
+    Some(text)
+}
+
 fn digest_of(text: &[u8]) -> String {
     hash::sha256_hex(text)[..32].to_owned()
-}
-
-/// Adds texts to the list, before they are written: a file that is listed with an earlier or a later text was not edited.
-fn record_served<'a>(layout: &Layout, texts: impl Iterator<Item = (&'a str, &'a str)>) -> Result<()> {
-    let lines: String =
-        texts.map(|(name, text)| format!("{name} {}\n", digest_of(text.as_bytes()))).collect();
-    let path = served(layout);
-    fs::append_private(&path, lines.as_bytes()).map_err(Error::io(path))
 }
 
 fn document_path(layout: &Layout, name: &str) -> Option<PathBuf> {
@@ -169,19 +245,6 @@ fn document_names(layout: &Layout) -> Vec<String> {
     let entries = std::fs::read_dir(layout.nodes()).into_iter().flatten().flatten();
     let nodes = entries.filter_map(|entry| entry.file_name().into_string().ok());
     std::iter::once(String::from(WORKSPACE)).chain(nodes).collect()
-}
-
-/// Returns those of the documents whose text is not in the list, with their texts. Without a list, nothing is known.
-fn find_edits<'a>(layout: &Layout, names: &[&'a str]) -> Vec<(&'a str, Vec<u8>)> {
-    let Ok(Some(list)) = fs::read_optional(&served(layout)) else { return Vec::new() };
-    let list = String::from_utf8_lossy(&list);
-    let known: HashSet<&str> = list.lines().collect();
-    let read = |name: &'a str| {
-        let (text, _) = fs::read_regular(&document_path(layout, name)?, super::MAX_BYTES).ok()??;
-        let is_served = known.contains(format!("{name} {}", digest_of(&text)).as_str());
-        (!is_served).then_some((name, text))
-    };
-    names.iter().filter_map(|name| read(name)).collect()
 }
 
 #[cfg(test)]
@@ -254,5 +317,47 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&store.kept_edits()[0]).unwrap(), edited);
         assert!(store.apply_documents(&id, (8, 9), &[(WORKSPACE, Some(&texts[0].1))], NOW).unwrap());
         assert_eq!(store.kept_edits().len(), 1, "a text of the server is not kept");
+    }
+
+    /// Returns the store with a workspace after a number of changes of its goal.
+    fn change_goal(store: &FileStore, id: &WorkspaceId, text: &str, changes: std::ops::Range<u64>) {
+        for seq in changes {
+            let goal = text.replace("Sell", &format!("Sell {seq}"));
+            let documents = [(WORKSPACE, Some(goal.as_str()))];
+            assert!(store.apply_documents(id, (seq - 1, seq), &documents, NOW).unwrap());
+        }
+    }
+
+    fn served_lines(store: &FileStore, id: &WorkspaceId) -> usize {
+        std::fs::read_to_string(store.layout(id).local().join("served")).unwrap().lines().count()
+    }
+
+    #[test]
+    fn served_list_stays_short_and_tells_edits_after_many_changes() {
+        let temp = tempfile::tempdir().unwrap();
+        let (store, id, texts) = copy(&temp);
+        let root = store.layout(&id).node_md(&NodeId::root());
+        let edited = format!("{}mine\n", texts[1].1);
+        fs::write_private(&root, edited.as_bytes()).unwrap();
+        change_goal(&store, &id, &texts[0].1, 8..8 + 3 * MIN_LINES as u64);
+        assert!(served_lines(&store, &id) <= MIN_LINES + 2, "{}", served_lines(&store, &id));
+        assert_eq!(store.edited_documents(&id), ["root"]);
+        assert_eq!(store.kept_edits(), Vec::<PathBuf>::new(), "no text of the server is kept");
+    }
+
+    #[test]
+    fn apply_documents_with_unreadable_list_keeps_text_aside_and_writes_list_anew() {
+        let temp = tempfile::tempdir().unwrap();
+        let (store, id, texts) = copy(&temp);
+        let path = store.layout(&id).workspace_md();
+        let edited = format!("{}mine\n", texts[0].1);
+        fs::write_private(&path, edited.as_bytes()).unwrap();
+        let list = std::fs::OpenOptions::new().append(true).open(store.layout(&id).local().join("served"));
+        list.unwrap().set_len(fs::MAX_FILE + 1).unwrap();
+        change_goal(&store, &id, &texts[0].1, 8..9);
+        let kept = store.kept_edits();
+        assert_eq!(kept.len(), 1, "{kept:?}");
+        assert_eq!(std::fs::read_to_string(&kept[0]).unwrap(), edited);
+        assert_eq!(served_lines(&store, &id), 1);
     }
 }
