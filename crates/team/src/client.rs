@@ -91,20 +91,7 @@ impl Client {
     }
 
     fn agent(&self) -> Result<&Agent, ClientError> {
-        let build = || {
-            let tls = TlsConfig::builder()
-                .root_certs(root_certs(&self.member.server, self.member.ca.as_deref())?)
-                .build();
-            let config = Agent::config_builder()
-                .timeout_connect(Some(CONNECT))
-                .timeout_global(Some(TOTAL))
-                .http_status_as_error(false)
-                .max_redirects(0)
-                .proxy(None)
-                .tls_config(tls)
-                .build();
-            Ok(config.into())
-        };
+        let build = || build_agent(&self.member.server, self.member.ca.as_deref());
         let agent = self.agent.get_or_init(build).as_ref();
         agent.map_err(|reason| unreachable(reason, LostOutcome::NotSent))
     }
@@ -257,8 +244,20 @@ impl Client {
     }
 }
 
+/// Returns an agent for the requests to a server. Each has a token, which neither a redirect nor a proxy may get.
+pub(crate) fn build_agent(server: &str, ca: Option<&Path>) -> Result<Agent, String> {
+    let config = Agent::config_builder()
+        .timeout_connect(Some(CONNECT))
+        .timeout_global(Some(TOTAL))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .proxy(None)
+        .tls_config(TlsConfig::builder().root_certs(root_certs(server, ca)?).build());
+    Ok(config.build().into())
+}
+
 /// Returns the certificates that sign those of servers: the ones that the user named, or those of the system.
-pub(crate) fn root_certs(server: &str, ca: Option<&Path>) -> Result<RootCerts, String> {
+fn root_certs(server: &str, ca: Option<&Path>) -> Result<RootCerts, String> {
     let certificates: Vec<Certificate<'static>> = match ca {
         // Nothing is signed on the way to a server on this machine.
         None if !server.starts_with("https:") => Vec::new(),

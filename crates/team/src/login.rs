@@ -1,17 +1,12 @@
 //! Buys a link to the page of a team server with a token.
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::Value;
-use ureq::Agent;
-use ureq::tls::TlsConfig;
 
 use crate::address::server_address;
-use crate::client::root_certs;
+use crate::client::build_agent;
 
-/// How long the request may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_ANSWER: u64 = 1 << 20;
 
 /// Why there is no link.
@@ -37,13 +32,7 @@ pub fn request_link(
     language: &str,
 ) -> Result<String, LoginError> {
     let server = server_address(server).ok_or(LoginError::Address)?;
-    let config = Agent::config_builder()
-        .timeout_global(Some(TIMEOUT))
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .tls_config(TlsConfig::builder().root_certs(root_certs(&server, ca).map_err(unreachable)?).build())
-        .build();
-    let agent: Agent = config.into();
+    let agent = build_agent(&server, ca).map_err(unreachable)?;
     let mut request = agent.post(format!("{server}/login-link"));
     if let Some(project) = project {
         request = request.query("project", project);

@@ -1,7 +1,11 @@
 //! No secret of a team is in a log, an error, an answer or a list of processes.
 
+use std::io::Read;
+use std::sync::{Arc, Mutex};
+
 use serde_json::Value;
 
+use super::machines::{address, token_file};
 use super::operations::{LoggedServer, get};
 use super::{Team, create_workspace, send_as, write_file};
 
@@ -10,6 +14,41 @@ fn command_lines() -> String {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
     lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " ")).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the address of a proxy that answers nothing, and what it got.
+fn silent_proxy() -> (String, Arc<Mutex<String>>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let got: Arc<Mutex<String>> = Arc::default();
+    let seen = got.clone();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut part = [0; 4096];
+            let count = stream.read(&mut part).unwrap_or(0);
+            seen.lock().unwrap().push_str(&String::from_utf8_lossy(&part[..count]));
+        }
+    });
+    (address, got)
+}
+
+#[test]
+fn token_is_not_sent_to_proxy_of_the_environment() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let (proxy, got) = silent_proxy();
+    let (url, file) = (address(&server), token_file(&team.env, &team.admin));
+    let login = ["team", "login", "--url", &url, "--token-file", &file];
+    let join = ["team", "join", &url, "--project-name", "shop", "--token-file", &file];
+    for args in [&login[..], &join] {
+        let mut command = team.env.command(args);
+        for name in ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+            command.env(name, &proxy);
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!(*got.lock().unwrap(), "");
 }
 
 #[test]
