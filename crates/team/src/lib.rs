@@ -25,9 +25,7 @@ pub use follower::{Follower, SessionsInUse};
 pub use login::{LoginError, request_link};
 pub use membership::{Member, Membership, find_member, replicas};
 pub use memory::TeamMemory;
-pub use outbox::{
-    Delivered, Entry, EntryRefusal, MAX_ENTRIES, Outbox, OutboxCounts, OutboxError, QueuedWrite,
-};
+pub use outbox::{Delivered, Entry, EntryRefusal, Outbox, OutboxCounts, OutboxError, QueuedWrite};
 pub use presence::Presence;
 pub use state::ReplicaState;
 pub use tanmi_protocol::Present;

@@ -25,7 +25,7 @@ use tanmi_session::{RefusedWrite, States};
 use crate::Member;
 use crate::client::{ClientError, LostOutcome};
 use crate::connection::Connection;
-use crate::outbox::{Delivered, Entry, MAX_ENTRIES, Outbox, OutboxError, QueuedWrite, new_key, save_request};
+use crate::outbox::{Delivered, Entry, Outbox, QueuedWrite, new_key, save_request};
 
 /// How long new lines are indexed at once. A later search indexes the rest.
 const INDEX_TIME: Duration = Duration::from_secs(10);
@@ -96,8 +96,7 @@ impl TeamMemory {
     /// Sends what waits in the outbox, and fetches what others saved. Returns what was sent; the streams of workspaces in it
     /// are not up to date yet.
     pub fn exchange(&self) -> Result<Delivered> {
-        let delivered =
-            self.outbox.deliver(&self.connection, &self.machine, (self.clock)()).map_err(queue_error)?;
+        let delivered = self.outbox.deliver(&self.connection, &self.machine, (self.clock)())?;
         self.note_refused(&delivered);
         self.catch_up()?;
         Ok(delivered)
@@ -244,7 +243,7 @@ impl TeamMemory {
             }
             Err(ClientError::Unreachable { .. }) => {
                 let entry = Entry::new(QueuedWrite::Line(line), Some(session), key, (self.clock)());
-                self.outbox.put(&entry).map_err(|error| SaveError::Other(queue_error(error)))?;
+                self.outbox.put(&entry).map_err(|error| SaveError::Other(error.into()))?;
                 let _ = self.files().maintain(Instant::now() + INDEX_TIME, None);
                 Ok(None)
             }
@@ -340,13 +339,6 @@ fn nonsense() -> ClientError {
 
 fn texts(docs: &[Document]) -> impl Iterator<Item = &str> {
     docs.iter().filter_map(|document| document.text.as_deref())
-}
-
-fn queue_error(error: OutboxError) -> Error {
-    match error {
-        OutboxError::Full => Error::OutboxFull { limit: MAX_ENTRIES },
-        OutboxError::Io { path, source } => Error::io(path)(source),
-    }
 }
 
 /// Returns whether a line of an import stays on this machine. Marks are for both: each store uses those of its own records.

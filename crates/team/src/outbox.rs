@@ -138,6 +138,24 @@ pub enum OutboxError {
     Io { path: PathBuf, source: std::io::Error },
 }
 
+impl From<OutboxError> for tanmi_workspace::Error {
+    fn from(error: OutboxError) -> tanmi_workspace::Error {
+        match error {
+            OutboxError::Full => tanmi_workspace::Error::OutboxFull { limit: MAX_ENTRIES },
+            OutboxError::Io { path, source } => tanmi_workspace::Error::io(path)(source),
+        }
+    }
+}
+
+impl From<OutboxError> for tanmi_memory::Error {
+    fn from(error: OutboxError) -> tanmi_memory::Error {
+        match error {
+            OutboxError::Full => tanmi_memory::Error::OutboxFull { limit: MAX_ENTRIES },
+            OutboxError::Io { path, source } => tanmi_memory::Error::io(path)(source),
+        }
+    }
+}
+
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> OutboxError {
     let path = path.to_owned();
     move |source| OutboxError::Io { path, source }

@@ -89,12 +89,7 @@ impl OutboxEntry {
 }
 
 fn failed(error: OutboxError) -> Error {
-    match error {
-        OutboxError::Full => {
-            Error::Domain(tanmi_workspace::Error::OutboxFull { limit: tanmi_team::MAX_ENTRIES })
-        }
-        OutboxError::Io { path, source } => Error::io(path)(source),
-    }
+    tanmi_workspace::Error::from(error).into()
 }
 
 impl TeamService {

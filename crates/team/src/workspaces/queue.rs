@@ -3,7 +3,7 @@
 
 use tanmi_protocol::{MEMORY, RunRequest};
 use tanmi_workspace::command::{Committed, Outcome};
-use tanmi_workspace::error::{Error, Result};
+use tanmi_workspace::error::Result;
 use tanmi_workspace::limits;
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{OpContext, Target};
@@ -11,7 +11,7 @@ use tanmi_workspace::store::Workspaces;
 
 use super::TeamWorkspaces;
 use crate::client::ClientError;
-use crate::outbox::{Entry, MAX_ENTRIES, OutboxError, QueuedWrite, new_key};
+use crate::outbox::{Entry, QueuedWrite, new_key};
 
 impl TeamWorkspaces {
     /// Appends a log line, or queues it if the server cannot be reached. The request has a key of its own, so the line is
@@ -50,10 +50,7 @@ impl TeamWorkspaces {
         let seq = self.replica.position(&id, now)?.unwrap_or_default();
         let key = request.key.clone();
         let entry = Entry::new(QueuedWrite::Run(Box::new(request)), session, key, now);
-        self.memory.outbox().put(&entry).map_err(|error| match error {
-            OutboxError::Full => Error::OutboxFull { limit: MAX_ENTRIES },
-            OutboxError::Io { path, source } => Error::io(path)(source),
-        })?;
+        self.memory.outbox().put(&entry)?;
         let entry = LogEntry::new(now, op.operator, event);
         Ok(Committed { outcome: Outcome::Log { entry, total, is_queued: true }, seq })
     }
