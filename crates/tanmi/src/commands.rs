@@ -139,7 +139,7 @@ pub fn run(cli: Cli) -> ExitCode {
         // Handled earlier: hooks in `main`, servers above.
         Command::Mcp | Command::Serve(_) | Command::Team(_) | Command::Hook { .. } => Ok(()),
     });
-    let undelivered = context.app.team.take_undelivered(lang);
+    let undelivered = context.app.team.take_undelivered();
     for notice in context.app.maintenance.take_notices(lang).into_iter().chain(undelivered) {
         out::labelled(out::YELLOW, "注意", "note", &notice, lang);
     }

@@ -22,6 +22,9 @@ use crate::connection::Connection;
 /// The number of writes that can wait.
 pub const MAX_ENTRIES: usize = 10_000;
 
+/// The end of the name of a refused entry that the user was told of, so that it is not read again and again.
+const TOLD: &str = ".told";
+
 /// How long a command that delivers on the side takes at most, besides the request that it began.
 const BRIEFLY: Duration = Duration::from_secs(2);
 
@@ -62,6 +65,7 @@ pub struct EntryRefusal {
     pub code: String,
     pub message: String,
     pub at: Millis,
+    /// Whether the user was told, as earlier versions wrote it. Now the name of the file says it, see [`TOLD`].
     #[serde(default)]
     pub is_told: bool,
 }
@@ -330,18 +334,20 @@ impl Outbox {
         remove(&self.folder().join(name))
     }
 
-    /// Queues refused entries again: those with these names, or all. Returns how many there were.
+    /// Queues refused entries again: those with these names, or all. Returns how many were queued.
     pub fn retry(&self, names: &[String]) -> Result<usize, OutboxError> {
         let folder = self.undelivered();
         let _lock = self.lock()?;
-        let chosen = choose(&folder, names);
-        for name in &chosen {
-            if let Some(entry) = read(&folder.join(name)) {
-                write(&self.folder().join(name), &Entry { refusal: None, ..entry })?;
-                remove(&folder.join(name))?;
-            }
+        let mut queued = 0;
+        for name in choose(&folder, names) {
+            // One that cannot be read stays in place.
+            let Some(entry) = read(&folder.join(&name)) else { continue };
+            let target = self.folder().join(format!("{}.json", stem(&name)));
+            write(&target, &Entry { refusal: None, ..entry })?;
+            remove(&folder.join(&name))?;
+            queued += 1;
         }
-        Ok(chosen.len())
+        Ok(queued)
     }
 
     /// Deletes entries with these names, waiting ones and refused ones, or without names all refused ones. Returns how many
@@ -355,17 +361,24 @@ impl Outbox {
         Ok(waiting.len() + refused.len())
     }
 
-    /// Returns the refused entries that the user was not told of yet, and marks them as told.
+    /// Returns the refused entries that the user was not told of yet, and marks them as told. Returns none while another
+    /// process delivers, retries or discards.
     pub fn take_untold(&self) -> Vec<(String, Entry)> {
         let folder = self.undelivered();
+        let unmarked = || entry_names(&folder).into_iter().filter(|name| !is_told(name));
+        if unmarked().next().is_none() {
+            return Vec::new();
+        }
+        let Ok(Some(_lock)) = Lock::try_exclusive(&self.lock_path()) else { return Vec::new() };
         let mut untold = Vec::new();
-        for name in entry_names(&folder) {
-            let Some(mut entry) = read(&folder.join(&name)) else { continue };
-            let Some(refusal) = entry.refusal.as_mut().filter(|refusal| !refusal.is_told) else { continue };
-            refusal.is_told = true;
+        for name in unmarked() {
+            let path = folder.join(&name);
+            let Some(entry) = read(&path) else { continue };
             // If it cannot be marked, it is told again.
-            let _ = write(&folder.join(&name), &entry);
-            untold.push((stem(&name), entry));
+            let _ = std::fs::rename(&path, folder.join(format!("{}{TOLD}.json", stem(&name))));
+            if entry.refusal.as_ref().is_some_and(|refusal| !refusal.is_told) {
+                untold.push((stem(&name), entry));
+            }
         }
         untold
     }
@@ -380,8 +393,13 @@ fn entry_names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// Returns the name of an entry without what its file says besides.
 fn stem(name: &str) -> String {
-    name.trim_end_matches(".json").to_owned()
+    name.trim_end_matches(".json").trim_end_matches(TOLD).to_owned()
+}
+
+fn is_told(name: &str) -> bool {
+    name.trim_end_matches(".json").ends_with(TOLD)
 }
 
 /// Returns the names of the files of entries in a folder, or all without names.

@@ -1,7 +1,7 @@
 //! The writes of a joined project that wait for its server, and those that the server refused.
 
 use serde::Serialize;
-use tanmi_base::{Lang, Millis, text};
+use tanmi_base::{Millis, text};
 use tanmi_memory::dates;
 use tanmi_team::{Entry, Outbox, OutboxError, QueuedWrite};
 
@@ -133,7 +133,7 @@ impl TeamService {
 
     /// Returns what to tell about writes that the server refused, once for each. The session that calls is then not told of
     /// its own at its next prompt.
-    pub fn take_undelivered(&self, lang: Lang) -> Option<String> {
+    pub fn take_undelivered(&self) -> Option<String> {
         let untold = self.core.project.team()?.memory().outbox().take_untold();
         let (_, entry) = untold.first()?;
         let caller = self.core.session.as_deref();
@@ -148,7 +148,7 @@ impl TeamService {
         }
         let first = OutboxEntry::of(String::new(), entry);
         let (count, what, why) = (untold.len(), first.text, first.message.unwrap_or_default());
-        Some(lang.pick(
+        Some(self.core.lang().pick(
             format!(
                 "团队服务器拒绝了 {count} 次先前等待发送的写入，例如「{what}」：{why}；`tanmi team outbox list` 列出它们"
             ),

@@ -74,8 +74,9 @@ pub fn perform(
                 answers::mark_stale(&mut value, &stale);
             }
             if request.is_for_agent {
-                if let (Some(note), Some(fields)) =
-                    (call.app.team.take_undelivered(app.lang()), value.as_object_mut())
+                // A note that is taken counts as told.
+                if let Some(fields) = value.as_object_mut()
+                    && let Some(note) = call.app.team.take_undelivered()
                 {
                     fields.insert(String::from("undelivered"), json!(note));
                 }

@@ -136,3 +136,60 @@ fn deliver_log_line_tells_how_long_ago_it_was_written() {
     let ages: Vec<Value> = fixture.server.data().commands.iter().map(|body| body["age"].clone()).collect();
     assert_eq!(ages, [90_000, 0], "a clock that was set back gives no negative age");
 }
+
+impl Fixture {
+    /// Returns the fixture with one entry that the server refused.
+    fn with_refused() -> Fixture {
+        let fixture = Fixture::new();
+        fixture.put("bad");
+        fixture.server.data().mood = Mood::Refuse(400, "INVALID_ARGUMENT", "bad");
+        assert_eq!(fixture.deliver().refused.len(), 1);
+        fixture
+    }
+
+    fn undelivered(&self) -> Vec<String> {
+        entry_names(&self.outbox.undelivered())
+    }
+}
+
+#[test]
+fn refused_entry_is_not_told_while_another_process_moves_or_deletes_it() {
+    let fixture = Fixture::with_refused();
+    let lock = Lock::exclusive(&fixture.outbox.lock_path()).unwrap();
+    assert!(fixture.outbox.take_untold().is_empty());
+    drop(lock);
+    assert_eq!(fixture.outbox.take_untold().len(), 1);
+}
+
+#[test]
+fn told_entry_keeps_its_id_and_is_not_read_again() {
+    let fixture = Fixture::with_refused();
+    let id = fixture.outbox.list().remove(0).0;
+    assert_eq!(fixture.outbox.take_untold()[0].0, id);
+    assert_eq!(fixture.undelivered(), [format!("{id}.told.json")]);
+    assert_eq!(fixture.outbox.list()[0].0, id);
+    assert_eq!(fixture.outbox.retry(std::slice::from_ref(&id)).unwrap(), 1);
+    assert_eq!(entry_names(&fixture.outbox.folder()), [format!("{id}.json")]);
+    assert_eq!(fixture.deliver().refused.len(), 1);
+    assert_eq!(fixture.outbox.take_untold().len(), 1, "one that is refused again is told again");
+}
+
+#[test]
+fn entry_that_an_earlier_version_told_is_not_told_again() {
+    let fixture = Fixture::with_refused();
+    let path = fixture.outbox.undelivered().join(&fixture.undelivered()[0]);
+    let mut entry = super::read(&path).unwrap();
+    entry.refusal.as_mut().unwrap().is_told = true;
+    super::write(&path, &entry).unwrap();
+    assert!(fixture.outbox.take_untold().is_empty());
+    assert!(fixture.undelivered()[0].ends_with(".told.json"));
+}
+
+#[test]
+fn retry_counts_only_entries_that_it_queued() {
+    let fixture = Fixture::with_refused();
+    let damaged = fixture.outbox.undelivered().join("0000000009-x.json");
+    tanmi_base::fs::write_private(&damaged, b"{").unwrap();
+    assert_eq!(fixture.outbox.retry(&[]).unwrap(), 1);
+    assert_eq!(fixture.outbox.counts(), OutboxCounts { queued: 1, undelivered: 1 });
+}
