@@ -132,6 +132,14 @@ impl TeamWorkspaces {
         &self.replica
     }
 
+    /// Removes the copy of a workspace, unless another process did.
+    fn delete_copy(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
+        match self.replica.delete(id, now) {
+            Err(Error::WorkspaceNotFound { .. }) => Ok(()),
+            other => other,
+        }
+    }
+
     fn change_list(&self, command: &ProjectCommand, operator: Operator) -> Result<ProjectAnswer> {
         let with_key = |key| ProjectRequest { key, command: command.clone(), operator };
         let answer = self.connection.command(with_key, |client, request| client.run_project(request));
@@ -190,13 +198,17 @@ impl Workspaces for TeamWorkspaces {
 
     fn delete(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
         self.change_list(&ProjectCommand::DeleteWorkspace { workspace_id: id.clone() }, Operator::Human)?;
-        self.replica.delete(id, now)
+        self.delete_copy(id, now)
     }
 
     fn undelete(&self, id: &WorkspaceId) -> Result<bool> {
         let command = ProjectCommand::UndeleteWorkspace { workspace_id: id.clone() };
         match self.change_list(&command, Operator::Human) {
-            Ok(_) => self.fetch(id).map(|()| true),
+            Ok(_) => {
+                // The workspace is back on the server. If it cannot be fetched now, a later call does it.
+                let _ = self.fetch(id);
+                Ok(true)
+            }
             Err(Error::WorkspaceNotFound { .. }) => Ok(false),
             Err(error) => Err(error),
         }

@@ -134,7 +134,7 @@ impl TeamWorkspaces {
     ) -> Result<()> {
         let position = have.get(id.as_str()).filter(|_| !page.gaps.iter().any(|gap| gap == id.as_str()));
         if !page.heads.contains_key(id.as_str()) {
-            self.replica.delete(id, (self.clock)())?;
+            self.delete_copy(id, (self.clock)())?;
             synced.removed += 1;
         } else if let Some(position) = position {
             synced.changes += self.apply_stream(id, position.cast_unsigned(), page)?;
