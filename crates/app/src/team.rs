@@ -1,5 +1,5 @@
-//! The project of this folder on the server of a team: join it, and bring its replica up to date. [`transfer`] moves a
-//! project to the server and back.
+//! The project of this folder on the server of a team: join it, and bring its replica up to date. [`push`] moves a project
+//! to the server, and [`transfer`] back.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,14 +17,16 @@ use crate::trust;
 
 mod outbox;
 mod people;
+mod push;
 mod status;
 mod transfer;
 
 pub use outbox::{DiscardResult, OutboxEntry, OutboxList, RetryResult, Staleness};
 pub use people::JoinedProject;
+pub use push::PushResult;
 pub use status::TeamStatus;
 pub use tanmi_team::TeamCall;
-pub use transfer::{LeaveResult, PushResult};
+pub use transfer::LeaveResult;
 
 /// The largest `.tanmi/team.json` that is read.
 const MAX_OFFER: u64 = 64 << 10;

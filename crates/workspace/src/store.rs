@@ -27,7 +27,7 @@ mod workspaces;
 pub use branches::BranchCounts;
 pub(crate) use branches::BranchSums;
 pub use feed::{ChangeFeed, FeedStart, StoreEvent, Subscription, WORKSPACE};
-pub use file::{CheckReport, FileStore, Finding, Fix, WorkspaceDocuments, journal_paths};
+pub use file::{CheckReport, FileStore, Finding, Fix, HeldWorkspace, WorkspaceDocuments, journal_paths};
 pub use in_memory::InMemoryStore;
 pub use maintenance::LocalMaintenance;
 pub use snapshot::{ContextSnapshot, ContextSnapshots, Relations, SnapshotDepth};

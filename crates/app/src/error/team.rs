@@ -27,6 +27,10 @@ pub enum TeamProblem {
     NotEqual {
         workspace: String,
     },
+    /// Another program changed the files of a workspace after they were sent to the server.
+    ChangedSince {
+        workspace: String,
+    },
     /// The project joined or left a team since this process opened it.
     Changed {
         project: PathBuf,
@@ -41,7 +45,7 @@ impl TeamProblem {
             TeamProblem::AlreadyJoined { .. } => "ALREADY_JOINED",
             TeamProblem::NotJoined { .. } => "NOT_JOINED",
             TeamProblem::OutboxNotEmpty { .. } => "OUTBOX_NOT_EMPTY",
-            TeamProblem::NotEqual { .. } => "NOT_EQUAL",
+            TeamProblem::NotEqual { .. } | TeamProblem::ChangedSince { .. } => "NOT_EQUAL",
             TeamProblem::Changed { .. } => "TEAM_CHANGED",
         }
     }
@@ -66,6 +70,12 @@ impl TeamProblem {
             TeamProblem::NotEqual { workspace } => (
                 format!("服务器上的 {workspace} 与本地文件不同；没有移走任何内容"),
                 format!("{workspace} on the server differs from the local files; nothing was moved away"),
+            ),
+            TeamProblem::ChangedSince { workspace } => (
+                format!("{workspace} 的本地文件在发送到服务器之后又有改动；它们保留在原处"),
+                format!(
+                    "the local files of {workspace} were changed after they were sent to the server; they stay in place"
+                ),
             ),
             TeamProblem::Changed { project, is_joined: true } => (
                 format!("{} 在此程序启动之后加入了团队；没有任何改动", project.display()),
@@ -103,6 +113,10 @@ impl TeamProblem {
             TeamProblem::NotEqual { .. } => texts(
                 "没有会话写入时再次运行 `tanmi team push`",
                 "run `tanmi team push` again while no session writes",
+            ),
+            TeamProblem::ChangedSince { .. } => texts(
+                "把该工作区的文件夹从 .tanmi-workspace 移到别处，再次运行 `tanmi team push`，然后用命令重做这些改动",
+                "move the folder of the workspace out of .tanmi-workspace, run `tanmi team push` again, and then make the changes again with commands",
             ),
             TeamProblem::Changed { .. } => texts("重启它，然后重试", "restart it, then repeat the command"),
         }

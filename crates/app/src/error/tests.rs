@@ -71,6 +71,7 @@ fn samples() -> Vec<Error> {
         Error::Team(TeamProblem::NotJoined { project: path() }),
         Error::Team(TeamProblem::OutboxNotEmpty { count: 3 }),
         Error::Team(TeamProblem::NotEqual { workspace: workspace().to_string() }),
+        Error::Team(TeamProblem::ChangedSince { workspace: workspace().to_string() }),
         Error::Team(TeamProblem::Changed { project: path(), is_joined: true }),
         Error::Team(TeamProblem::Changed { project: path(), is_joined: false }),
         Error::InFile { path: path(), error: Box::new(unknown_key(Some("memory"))) },

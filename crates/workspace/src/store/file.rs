@@ -33,7 +33,7 @@ mod trash;
 mod tx;
 
 pub use check::{CheckReport, Finding, Fix};
-pub use documents::WorkspaceDocuments;
+pub use documents::{HeldWorkspace, WorkspaceDocuments};
 use layout::{Layout, ProjectLayout};
 use open::{OpenIndex, Scan};
 
@@ -126,6 +126,12 @@ impl FileStore {
         }
         layout.check_folders()?;
         let writer = self.lock_workspace(id, &layout, Lock::exclusive)?;
+        self.rename_to_trash(id, writer, now)
+    }
+
+    /// Moves a workspace to the trash. The caller holds the lock of the project, and passes one that keeps writers out.
+    fn rename_to_trash(&self, id: &WorkspaceId, writer: Lock, now: Millis) -> Result<()> {
+        let layout = self.layout(id);
         lock(&self.indexes).remove(id);
         // Windows cannot move a folder that contains an open file. If another writer opens one now, the move fails and
         // nothing changes.

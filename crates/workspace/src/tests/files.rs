@@ -298,3 +298,29 @@ fn check_reports_missing_and_cyclic_dependencies() {
     let cycles = [cycle(&one, &two), cycle(&two, &one)];
     assert!(found.iter().any(|text| cycles.iter().any(|cycle| text.starts_with(cycle))), "{found:?}");
 }
+
+#[test]
+fn held_workspace_keeps_writers_out_and_moves_to_trash_unless_edited() {
+    let f = FileFixture::new();
+    let b = TestWorkspace::new(&f.store, &[]);
+    let held = f.store.hold(&b.id).unwrap();
+    let documents = f.store.held_documents(&held).unwrap();
+    f.edit(&f.node_file(&b, &NodeId::root()), |text| format!("{text}\nmine\n"));
+    assert!(!f.store.delete_held(held, NOW, |found| found == documents).unwrap(), "edited by hand");
+    let held = f.store.hold(&b.id).unwrap();
+    assert_eq!(f.store.documents(&b.id).unwrap(), f.store.held_documents(&held).unwrap(), "readers go on");
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let other = FileStore::in_folder(f.dir.path());
+            let log =
+                crate::command::Command::AppendLog { target: Target::Workspace, event: String::from("late") };
+            other.run(&b.id, &log, &op(NOW), &NoLiveSessions)
+        });
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert!(!writer.is_finished(), "the writer waits");
+        assert!(f.store.delete_held(held, NOW, |_| true).unwrap());
+        let refused = writer.join().unwrap().unwrap_err();
+        assert!(matches!(refused, Error::WorkspaceNotFound { .. }), "{refused}");
+    });
+    assert!(!f.workspace_dir(&b).exists());
+}

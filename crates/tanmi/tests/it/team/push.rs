@@ -1,7 +1,11 @@
-//! `tanmi team push` that is killed: a second one finishes the job.
+//! `tanmi team push` that is killed, which a second one finishes, and writes while it runs.
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -144,4 +148,95 @@ fn push_killed_at_every_request_and_rename_is_finished_by_the_next_one() {
         }
     }
     assert!(kills > 10 && changes > 2, "only {kills} kills and {changes} changes: does the injection work?");
+}
+
+/// Forwards connections to a server. Calls `pause` before the first request that contains `word` goes on.
+fn proxy(server: &Server, word: &'static str, pause: impl FnOnce() + Send + 'static) -> String {
+    let (listener, port) = (TcpListener::bind("127.0.0.1:0").unwrap(), server.port);
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let pause = std::sync::Arc::new(std::sync::Mutex::new(Some(pause)));
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut upstream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let (mut from, mut to) = (upstream.try_clone().unwrap(), client.try_clone().unwrap());
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut from, &mut to);
+                let _ = to.shutdown(std::net::Shutdown::Both);
+            });
+            let pause = pause.clone();
+            std::thread::spawn(move || {
+                let mut part = vec![0; 1 << 16];
+                while let Ok(count @ 1..) = client.read(&mut part) {
+                    if String::from_utf8_lossy(&part[..count]).contains(word)
+                        && let Some(pause) = pause.lock().unwrap().take()
+                    {
+                        pause();
+                    }
+                    upstream.write_all(&part[..count]).unwrap();
+                }
+                let _ = upstream.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    });
+    url
+}
+
+#[test]
+fn push_loses_no_write_that_was_acknowledged_while_it_ran() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let local = std::sync::Arc::new(Local::new());
+    let (machine, writer) = (local.clone(), std::sync::Arc::new(std::sync::Mutex::new(None::<Child>)));
+    let started = writer.clone();
+    // The lines come after the workspaces.
+    let url = proxy(&server, "euros", move || {
+        machine.env.ok(&["memory", "save-fact", "The late shop uses yen", "--type", "W"]);
+        machine.env.ok(&["workspace", "init", "--name", "Three", "--goal", "late goal"]);
+        let workspace = machine.workspaces[0].as_str();
+        let mut log = machine.env.command(&["log", "--workspace", workspace, "--node", "root", "late line"]);
+        let mut child = log.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        for _ in 0..20 {
+            std::thread::sleep(Duration::from_millis(100));
+            if child.try_wait().unwrap().is_some() {
+                break;
+            }
+        }
+        *started.lock().unwrap() = Some(child);
+    });
+    let file = token_file(&local.env, &team.admin);
+    let pushed = local.env.json(&["team", "push", &url, "--project-name", "shop", "--token-file", &file]);
+    assert_eq!((&pushed["pushed"], &pushed["lines"]), (&json!(3), &json!(2)), "{pushed}");
+    let child = writer.lock().unwrap().take().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let held: String = documents(&replica(&local.env)).into_values().collect();
+    assert!(held.contains("late goal"), "a workspace that was created meanwhile");
+    if output.status.success() {
+        assert!(held.contains("late line"), "the line was acknowledged");
+    }
+    assert!(local.env.ok(&["memory", "export", "--all"]).contains("yen"));
+    assert!(documents(&local.env.project).is_empty());
+}
+
+#[test]
+fn push_of_workspace_that_is_edited_meanwhile_keeps_its_files_and_names_the_way_on() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let local = Local::new();
+    let id = local.workspaces[1].clone();
+    let path = local.env.project.join(".tanmi-workspace").join(&id).join("Workspace.md");
+    let edited = format!("{}\n## Own\n\nlate edit\n", std::fs::read_to_string(&path).unwrap());
+    let (target, text) = (path.clone(), edited.clone());
+    let url = proxy(&server, "euros", move || write_file(target, text).unwrap());
+    let file = token_file(&local.env, &team.admin);
+    let args = ["team", "push", &url, "--project-name", "shop", "--token-file", &file];
+    for _ in 0..2 {
+        let refused = local.env.error(&args);
+        assert_eq!(refused["code"], "NOT_EQUAL", "{refused}");
+        assert!(refused["message"].as_str().unwrap().contains(&id), "{refused}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), edited);
+    }
+    assert!(!documents(&local.env.project).keys().any(|path| path.starts_with(&local.workspaces[0])));
+    std::fs::rename(path.parent().unwrap(), local.env.root().join("aside")).unwrap();
+    local.env.json(&args);
+    local.assert_moved("after the way on", None);
 }

@@ -4,15 +4,19 @@ use std::path::{Path, PathBuf};
 
 use tanmi_base::fs::{self, Durability};
 use tanmi_base::journal::Journal;
+use tanmi_base::lock::Lock;
 use tanmi_base::place::{ensure_dir, ensure_private_dir};
-use tanmi_base::{Bilingual, clock};
+use tanmi_base::{Bilingual, Millis, clock};
 
 use super::layout::Layout;
 use super::open::Scan;
 use super::{FileStore, scan};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, UnavailableCause};
 use crate::model::{NodeId, WorkspaceId};
 use crate::store::Access;
+
+/// How often a workspace is locked again because a writer was killed just before.
+const HOLD_ATTEMPTS: usize = 3;
 
 /// The documents of a workspace, byte for byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,11 +27,57 @@ pub struct WorkspaceDocuments {
     pub nodes: Vec<(NodeId, String)>,
 }
 
+/// A workspace to which no program of ours writes as long as this exists. Others can read it.
+#[derive(Debug)]
+pub struct HeldWorkspace {
+    pub id: WorkspaceId,
+    lock: Lock,
+}
+
 impl FileStore {
     /// Returns the documents of a workspace as they are. What an interrupted change left behind is finished first.
     pub fn documents(&self, id: &WorkspaceId) -> Result<WorkspaceDocuments> {
         // Keeps writers out while the files are read.
         let _tx = self.open_tx(id, Access::Read, clock::now(), Scan::IfNeeded)?;
+        self.read_documents(id)
+    }
+
+    /// Keeps writers out of a workspace. What an interrupted change left behind is finished first.
+    pub fn hold(&self, id: &WorkspaceId) -> Result<HeldWorkspace> {
+        let layout = self.layout(id);
+        for _ in 0..HOLD_ATTEMPTS {
+            drop(self.open_tx(id, Access::Read, clock::now(), Scan::IfNeeded)?);
+            let lock = self.lock_workspace(id, &layout, Lock::shared)?;
+            // A writer may have been killed since the transaction finished what an earlier one left behind.
+            let seq = Journal::read_seq_if_clean(&layout.journal()).map_err(Error::io(layout.journal()))?;
+            if seq.is_some() {
+                return Ok(HeldWorkspace { id: id.clone(), lock });
+            }
+        }
+        Err(Error::unavailable(layout.dir(), UnavailableCause::Busy))
+    }
+
+    pub fn held_documents(&self, held: &HeldWorkspace) -> Result<WorkspaceDocuments> {
+        self.read_documents(&held.id)
+    }
+
+    /// Moves a workspace to the trash if its documents are as they should be: a person can have edited them. Returns
+    /// whether it was moved.
+    pub fn delete_held(
+        &self,
+        held: HeldWorkspace,
+        now: Millis,
+        is_expected: impl FnOnce(WorkspaceDocuments) -> bool,
+    ) -> Result<bool> {
+        let _guard = self.lock_project()?;
+        match is_expected(self.read_documents(&held.id)?) {
+            true => self.rename_to_trash(&held.id, held.lock, now).map(|()| true),
+            false => Ok(false),
+        }
+    }
+
+    /// Reads the files of a workspace. The caller holds its lock.
+    fn read_documents(&self, id: &WorkspaceId) -> Result<WorkspaceDocuments> {
         let layout = self.layout(id);
         let workspace = read_text(&layout.workspace_md())?.ok_or_else(|| FileStore::not_found(id))?;
         let mut ids = scan::node_ids(&layout)?;
