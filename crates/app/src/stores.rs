@@ -102,8 +102,11 @@ pub trait Projects: Send + Sync {
     fn remember(&self, found: &[KnownWorkspace]) -> Result<()>;
     /// Remembers that a workspace is used in this project. Its name follows when it is listed.
     fn remember_use(&self, id: &WorkspaceId, project: &dyn Project) -> Result<()>;
-    /// Looks whether projects joined or left a team. Those that are opened after it are as they are now.
-    fn refresh(&self) {}
+    /// Looks whether projects joined or left a team. Those that are opened after it are as they are now. Fails if that
+    /// cannot be known now: then none may be used.
+    fn refresh(&self) -> Result<()> {
+        Ok(())
+    }
     /// Returns the projects that were opened so far.
     fn opened(&self) -> Vec<Arc<dyn Project>>;
 }
@@ -383,19 +386,44 @@ impl Projects for LocalProjects {
         self.registry.record(id, project.folder())
     }
 
-    fn refresh(&self) {
-        // A file that cannot be read now is reported by the next process.
-        let Ok(read) = self.read_members() else { return };
+    fn refresh(&self) -> Result<()> {
+        let read = self.read_members();
+        let unknown = read.as_ref().err().map(|reason| self.unknown(&self.home, reason));
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
-        if members.as_ref().is_some_and(|known| **known != Ok(read.clone())) {
-            *members = Some(Arc::new(Ok(read)));
+        if members.as_ref().is_some_and(|known| **known != read) {
+            *members = Some(Arc::new(read));
             *open = OpenProjects::default();
         }
+        let checked = unknown.map_or(Ok(()), |place| place.check());
+        Ok(checked.map_err(tanmi_workspace::Error::from)?)
     }
 
     fn opened(&self) -> Vec<Arc<dyn Project>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.by_folder.values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refresh_with_damaged_membership_fails_until_it_can_be_read_again() {
+        let home = tempfile::tempdir().unwrap();
+        let (projects, file) = (Stores::local(home.path()).projects, Membership::new(home.path()).path());
+        let folder = home.path().join("project");
+        let write = |text: &str| tanmi_base::fs::write_private(&file, text.as_bytes()).unwrap();
+        write("{}");
+        projects.in_folder(&folder).check().unwrap();
+        projects.refresh().unwrap();
+        write("{");
+        let failed = projects.refresh().unwrap_err().to_string();
+        assert!(failed.contains("team.json"), "{failed}");
+        assert!(projects.in_folder(&folder).check().is_err(), "no project is used");
+        write("{}");
+        projects.refresh().unwrap();
+        projects.in_folder(&folder).check().unwrap();
     }
 }

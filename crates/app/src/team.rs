@@ -233,7 +233,7 @@ impl TeamService {
     /// had before. A server asks before each call.
     pub fn check_membership(&self) -> Result<()> {
         let projects = &self.core.stores.projects;
-        projects.refresh();
+        projects.refresh()?;
         let folder = self.core.folder();
         let current = projects.in_folder(folder);
         match current.folder() == self.core.project.folder() {

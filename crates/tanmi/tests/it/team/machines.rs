@@ -157,6 +157,8 @@ fn damaged_membership_refuses_writes_and_keeps_hooks_silent() {
     let server = team.serve();
     let ada = machine(&server, &team.admin, "laptop");
     ada.init();
+    let mut running = crate::mcp::Client::connect(&ada);
+    let page = Server::start(&ada);
     let file = ada.home_store().join("team.json");
     let text = std::fs::read_to_string(&file).unwrap();
     write_file(&file, &text[..text.len() / 2]).unwrap();
@@ -166,8 +168,15 @@ fn damaged_membership_refuses_writes_and_keeps_hooks_silent() {
     assert!(ada.error(&["team", "status"])["message"].as_str().unwrap().contains("team.json"));
     let agent = crate::agent::Agent { env: &ada, platform: "claude-code", session: "s1".into() };
     assert!(!agent.start("startup").contains("Auth"));
+    let refused = running.expect_error("workspace_list", json!({}));
+    assert!(refused["message"].as_str().unwrap().contains("team.json"), "{refused}");
+    let refused = page.send_request("GET", "/workspaces", &[], &Value::Null);
+    assert!(refused.status >= 400 && refused.body.contains("team.json"), "{}", refused.body);
     write_file(&file, text).unwrap();
     assert!(ada.ok(&["status"]).contains("Auth"));
+    running.expect_ok("workspace_list", json!({}));
+    page.expect_ok("GET", "/workspaces", Value::Null);
+    running.finish();
 }
 
 #[test]
