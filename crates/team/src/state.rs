@@ -106,16 +106,28 @@ impl ReplicaState {
     pub fn set_claim(&mut self, claim: &str, fence: Option<i64>) {
         match fence {
             Some(fence) => {
-                if self.claims.len() >= MAX_CLAIMS {
-                    self.claims.clear();
-                    self.told_claims.clear();
-                }
+                self.claims.remove(claim);
+                self.make_room_for_claim();
                 self.claims.insert(claim.to_owned(), fence);
             }
             None => {
                 self.claims.remove(claim);
                 self.told_claims.remove(claim);
             }
+        }
+    }
+
+    /// Forgets claims if there are too many: first those whose session knows that they are lost, then those with the lowest
+    /// numbers.
+    fn make_room_for_claim(&mut self) {
+        if self.claims.len() < MAX_CLAIMS {
+            return;
+        }
+        let told = std::mem::take(&mut self.told_claims);
+        self.claims.retain(|claim, fence| told.get(claim) != Some(fence));
+        while self.claims.len() >= MAX_CLAIMS {
+            let lowest = self.claims.iter().min_by_key(|(_, fence)| **fence).map(|(claim, _)| claim.clone());
+            lowest.and_then(|claim| self.claims.remove(&claim));
         }
     }
 }
@@ -164,5 +176,25 @@ impl StateFile {
             Ok::<(), std::io::Error>(())
         };
         let _ = write();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_beyond_limit_are_forgotten_told_ones_first_and_then_the_lowest() {
+        let mut state = ReplicaState::default();
+        for fence in 0..MAX_CLAIMS as i64 {
+            state.set_claim(&format!("claim-{fence}"), Some(fence));
+        }
+        state.set_claim_told("claim-500", 500);
+        state.set_claim("next", Some(2000));
+        assert_eq!((state.claim("claim-500"), state.claim("claim-0")), (None, Some(0)));
+        state.set_claim("last", Some(2001));
+        assert_eq!((state.claim("claim-0"), state.claim("claim-1")), (None, Some(1)));
+        assert_eq!((state.claim("next"), state.claim("last")), (Some(2000), Some(2001)));
+        assert_eq!((state.claims.len(), state.told_claims.len()), (MAX_CLAIMS, 0));
     }
 }
