@@ -169,12 +169,6 @@ impl Client {
         self.post_once("beat", br#"{"sessions":[]}"#, deadline)
     }
 
-    /// Returns the answer of a request that was carried out, if it was.
-    pub fn find_answer(&self, key: &str) -> Result<Option<Value>, ClientError> {
-        let found: Value = self.get(&format!("request/{key}"), Duration::ZERO)?;
-        Ok(found.get("answer").filter(|_| found["committed"] == true).cloned())
-    }
-
     /// Sends a request about the people of the project, once: not every one of them can be repeated.
     pub fn ask(&self, call: &TeamCall) -> Result<Value, ClientError> {
         let path: Vec<String> = call.path.iter().map(|part| encode(part)).collect();
