@@ -62,8 +62,13 @@ impl Follower {
     /// Follows until the project is left. After errors it pauses, each time for longer.
     pub fn run(mut self) {
         let mut failures = 0;
-        while self.is_joined() {
-            match self.step() {
+        loop {
+            let step = match self.is_joined() {
+                Ok(false) => return,
+                Ok(true) => self.step(),
+                Err(error) => Err(error),
+            };
+            match step {
                 Ok(()) => failures = 0,
                 Err(_) => {
                     failures += 1;
@@ -74,9 +79,10 @@ impl Follower {
     }
 
     /// Returns whether the project is still joined. The replica of one that was left is not written again.
-    fn is_joined(&self) -> bool {
-        let members = Membership::new(&self.home).all().unwrap_or_default();
-        members.iter().any(|member| member.replica(&self.home) == self.replica)
+    fn is_joined(&self) -> Result<bool> {
+        let membership = Membership::new(&self.home);
+        let members = membership.all().map_err(Error::io(membership.path()))?;
+        Ok(members.iter().any(|member| member.replica(&self.home) == self.replica))
     }
 
     fn step(&mut self) -> Result<()> {
@@ -118,7 +124,7 @@ impl Follower {
         let page = connection.poll(|client| client.feed(&followed, wait));
         let page = page.map_err(|error| error.into_store_error(connection.server()))?;
         let page = page.in_history(connection.state().history.as_deref(), &have);
-        if !self.is_joined() {
+        if !self.is_joined()? {
             return Ok(());
         }
         self.has_changed |= !page.changes.is_empty() || !page.gaps.is_empty();
@@ -163,5 +169,35 @@ mod tests {
             assert!(pause >= Duration::from_secs(2) && pause <= MAX_PAUSE, "{failures}: {pause:?}");
         }
         assert!(pause_after(20) >= MAX_PAUSE / 2);
+    }
+
+    #[test]
+    fn follower_goes_on_while_membership_cannot_be_read_and_ends_after_project_left() {
+        use crate::connection::Connection;
+        use crate::memory::TeamMemory;
+        use tanmi_workspace::store::FileStore;
+        let home = tempfile::tempdir().unwrap();
+        let server = crate::scripted::ScriptedServer::start();
+        let (member, clock) = (server.member(), || 1_765_432_100_000);
+        let replica = member.replica(home.path());
+        let connection = Arc::new(Connection::new(&member, &replica, clock));
+        let memory = Arc::new(TeamMemory::new(&member, home.path(), connection.clone(), clock));
+        let store = Arc::new(FileStore::in_folder(&replica));
+        let workspaces = TeamWorkspaces::new(replica.clone(), store, connection, "desk", memory, clock);
+        let follower = Follower::new(
+            Arc::new(workspaces),
+            Box::new(Vec::new),
+            home.path().to_owned(),
+            replica.clone(),
+            clock,
+        );
+        let file = Membership::new(home.path()).path();
+        tanmi_base::fs::write_private(&file, b"{").unwrap();
+        let thread = thread::spawn(move || follower.run());
+        thread::sleep(Duration::from_millis(300));
+        assert!(!thread.is_finished(), "a damaged file does not mean that the project was left");
+        assert!(!replica.exists(), "and nothing is written meanwhile");
+        tanmi_base::fs::write_private(&file, b"{}").unwrap();
+        thread.join().unwrap();
     }
 }
