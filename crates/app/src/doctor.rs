@@ -310,8 +310,8 @@ impl Doctor<'_> {
 
     fn workspaces(&mut self) -> Result<()> {
         let project = self.core.project.clone();
-        let headers = project.workspaces().headers()?;
-        for (id, _) in &headers {
+        let ids = project.feed().ids()?;
+        for id in &ids {
             let Some(local) = project.maintenance() else { continue };
             let report = match local.check(id, self.fix, self.core.now()) {
                 Ok(report) => report,
@@ -344,7 +344,7 @@ impl Doctor<'_> {
                 );
             }
         }
-        if headers.is_empty() {
+        if ids.is_empty() {
             self.report_fine(
                 "workspaces",
                 "工作区：此项目中没有".into(),

@@ -9,7 +9,6 @@ pub use tanmi_engine::Verdict;
 use tanmi_engine::{BUILTIN_RULES, CustomRule, RuleFlaw, RuleSource, RuleTrace};
 use tanmi_event::{Event, EventKind, Payload, Platform, RuleId, StartSource};
 use tanmi_session::ClientProcess;
-use tanmi_workspace::model::WorkspaceId;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -215,8 +214,7 @@ impl RuleService {
             true => self.core.project.clone(),
             false => self.core.stores.projects.in_folder(folder),
         };
-        let headers = project.workspaces().headers().unwrap_or_default();
-        let workspaces: Vec<WorkspaceId> = headers.into_iter().map(|(id, _)| id).collect();
+        let workspaces = project.feed().ids().unwrap_or_default();
         let trust = self.core.trust().of_project(folder);
         let mut files: Vec<RuleFile> = Vec::new();
         for id in workspaces.iter().map(Some).chain([None]) {

@@ -1,6 +1,7 @@
 //! The project of this folder on the server of a team: join it, and bring its replica up to date. [`push`] moves a project
 //! to the server, and [`transfer`] back.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tanmi_base::fs;
 use tanmi_base::paths::{CONFIG_DIR, project_store};
 use tanmi_team::{Client, Member, Membership, TeamWorkspaces, find_member, server_address};
-use tanmi_workspace::model::Operator;
+use tanmi_workspace::model::{Operator, WorkspaceId};
 
 use crate::core::Core;
 use crate::error::{Error, Result, TeamProblem};
@@ -275,15 +276,12 @@ fn fetch(stores: &Stores, project: &Arc<dyn Project>, progress: &mut dyn FnMut(u
     // First, so that what it sends comes back with the changes.
     let delivered = team.memory().exchange()?;
     let synced = team.sync(progress)?;
-    let known =
-        project.workspaces().headers()?.into_iter().filter_map(|(id, header)| {
-            Some(KnownWorkspace { id, name: header?.name, project: project.clone() })
-        });
-    let _ = stores.projects.remember(&known.collect::<Vec<_>>());
+    // Without it, they are found from other folders after they were listed.
+    let _ = remember_workspaces(stores, project);
     Ok(SyncResult {
         workspaces: synced.workspaces,
         changes: synced.changes,
-        fetched: synced.fetched,
+        fetched: synced.fetched.len(),
         removed: synced.removed,
         delivered: delivered.sent,
         undelivered: delivered.refused.len(),
@@ -292,7 +290,40 @@ fn fetch(stores: &Stores, project: &Arc<dyn Project>, progress: &mut dyn FnMut(u
     })
 }
 
+/// Remembers where the workspaces of a project are. The name of one that is not read here follows when it is listed.
+fn remember_workspaces(stores: &Stores, project: &Arc<dyn Project>) -> Result<()> {
+    let known = stores.projects.workspaces()?.into_iter().map(|known| (known.id, known.name));
+    let mut names: BTreeMap<WorkspaceId, String> = known.collect();
+    let headers = project.workspaces().headers()?.into_iter();
+    names.extend(headers.filter_map(|(id, header)| Some((id, header?.name))));
+    let found = project.feed().ids()?.into_iter().map(|id| KnownWorkspace {
+        name: names.remove(&id).unwrap_or_else(|| id.to_string()),
+        id,
+        project: project.clone(),
+    });
+    stores.projects.remember(&found.collect::<Vec<_>>())
+}
+
 fn check_server(text: &str) -> Result<String> {
     let expected = || String::from("https://HOST[:PORT], or http://127.0.0.1:PORT on this machine");
     server_address(text).ok_or_else(|| Error::bad_value("URL", text, expected()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remembered_workspaces_are_all_of_a_large_project() {
+        let home = tempfile::tempdir().unwrap();
+        let (stores, folder) = (Stores::local(home.path()), home.path().join("project"));
+        for n in 0..=1000 {
+            let workspace = project_store(&folder).join(format!("ws-{n:08}-aaaaaa"));
+            std::fs::create_dir_all(workspace.join("nodes")).unwrap();
+        }
+        let project = stores.projects.in_folder(&folder);
+        remember_workspaces(&stores, &project).unwrap();
+        let oldest = WorkspaceId::parse("ws-00000000-aaaaaa").unwrap();
+        assert!(stores.projects.of_workspace(&oldest).unwrap().is_some());
+    }
 }

@@ -10,6 +10,15 @@ use crate::Document;
 /// The positions of a reader: for each stream the number of the last change it has.
 pub type Positions = BTreeMap<String, i64>;
 
+/// Asks for the changes after positions that do not fit into an address. A server of an earlier version has no such request.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FeedRequest {
+    pub have: Positions,
+    /// How long the server may wait for a change, in seconds.
+    #[serde(default)]
+    pub wait: u64,
+}
+
 /// One change of a stream, as a replica applies it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

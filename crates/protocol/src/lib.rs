@@ -8,7 +8,7 @@ mod memory;
 mod person;
 mod run;
 
-pub use feed::{Beat, DocumentPage, FeedChange, FeedPage, Identity, Positions, Present};
+pub use feed::{Beat, DocumentPage, FeedChange, FeedPage, FeedRequest, Identity, Positions, Present};
 pub use import::{ImportAnswer, ImportRequest, ImportedWorkspace};
 pub use memory::{MEMORY, MemoryAnswer, MemoryCommand, MemoryOutcome, MemoryRequest};
 pub use person::{PERSON_MARK, person_of_holder};

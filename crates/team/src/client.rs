@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tanmi_protocol::{
-    Beat, Document, DocumentPage, FeedPage, Identity, ImportAnswer, ImportRequest, MemoryAnswer,
+    Beat, Document, DocumentPage, FeedPage, FeedRequest, Identity, ImportAnswer, ImportRequest, MemoryAnswer,
     MemoryRequest, Positions, ProjectAnswer, ProjectRequest, RunAnswer, RunRequest,
 };
 use tanmi_workspace::error::Error;
@@ -26,6 +26,8 @@ const TOTAL: Duration = Duration::from_secs(10);
 const FIRST_ATTEMPT: Duration = Duration::from_secs(6);
 /// How long a part of a project that moves to the server may take.
 const TRANSFER: Duration = Duration::from_secs(300);
+/// The most positions that are sent in an address. More are sent in a body, which a server of an earlier version refuses.
+const MAX_IN_ADDRESS: usize = 1000;
 /// The largest answer that is read.
 const MAX_ANSWER: u64 = 256 << 20;
 
@@ -129,8 +131,13 @@ impl Client {
 
     /// Returns the changes after these positions. If there is none, the server waits for one, up to `wait` seconds.
     pub fn feed(&self, have: &Positions, wait: u64) -> Result<FeedPage, ClientError> {
+        let longest = Duration::from_secs(wait);
+        if have.len() > MAX_IN_ADDRESS {
+            let body = json!(FeedRequest { have: have.clone(), wait }).to_string();
+            return self.post_once("feed", body.as_bytes(), TOTAL + longest);
+        }
         let have: Vec<String> = have.iter().map(|(stream, seq)| format!("{stream}:{seq}")).collect();
-        self.get(&format!("feed?have={}&wait={wait}", have.join(",")), Duration::from_secs(wait))
+        self.get(&format!("feed?have={}&wait={wait}", have.join(",")), longest)
     }
 
     /// Returns a part of a workspace or of the memory.

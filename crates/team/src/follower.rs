@@ -4,6 +4,7 @@
 //! One process of the machine follows a project at a time, by a file lock; another takes over when it exits. The thread owns
 //! no state that matters: it ends with its process at any moment, as after a kill.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use tanmi_base::lock::Lock;
 use tanmi_base::{Millis, id};
 use tanmi_protocol::{FeedPage, MEMORY};
 use tanmi_workspace::error::{Error, Result};
+use tanmi_workspace::model::WorkspaceId;
 
 use crate::claims::note_lost_claims;
 use crate::membership::Membership;
@@ -45,6 +47,8 @@ pub struct Follower {
     beat_at: Option<Instant>,
     /// Whether a change may have moved a claim since the last beat.
     has_changed: bool,
+    /// The workspaces that the last page brought whole.
+    fetched: BTreeSet<WorkspaceId>,
 }
 
 impl Follower {
@@ -56,7 +60,17 @@ impl Follower {
         replica: PathBuf,
         clock: fn() -> Millis,
     ) -> Follower {
-        Follower { workspaces, sessions, home, replica, clock, lock: None, beat_at: None, has_changed: false }
+        Follower {
+            workspaces,
+            sessions,
+            home,
+            replica,
+            clock,
+            lock: None,
+            beat_at: None,
+            has_changed: false,
+            fetched: BTreeSet::new(),
+        }
     }
 
     /// Follows until the project is left. After errors it pauses, each time for longer.
@@ -131,6 +145,8 @@ impl Follower {
         let synced = workspaces.apply_page(&have, &page)?;
         note_lost_claims(workspaces, &self.home, &page.changes, (self.clock)());
         self.exchange_memory(&page)?;
+        workspaces.check_progress(&self.fetched, &synced)?;
+        self.fetched = synced.fetched;
         synced.failed.map_or(Ok(()), Err)
     }
 

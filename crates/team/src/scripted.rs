@@ -33,6 +33,10 @@ pub struct ServerData {
     pub commands: Vec<Value>,
     /// The changes before this one are no longer in the feed.
     pub first: i64,
+    /// The workspaces, each with its documents as of the change 1.
+    pub workspaces: BTreeMap<String, Vec<(String, String)>>,
+    /// Streams that every page of the feed names as gaps.
+    pub gaps: Vec<String>,
 }
 
 impl ServerData {
@@ -85,17 +89,25 @@ impl ServerData {
     }
 
     fn feed(&self, have: i64) -> Value {
-        let gaps = if have + 1 < self.first { vec!["memory"] } else { vec![] };
-        let after = self.lines.iter().filter(|(seq, _)| *seq > have && gaps.is_empty());
+        let has_gap = have + 1 < self.first;
+        let mut gaps = self.gaps.clone();
+        gaps.extend(has_gap.then(|| String::from("memory")));
+        let after = self.lines.iter().filter(|(seq, _)| *seq > have && !has_gap);
         let changes: Vec<Value> = after
             .map(|(seq, line)| {
                 json!({"stream": "memory", "seq": seq, "at": 1, "docs": [{"name": "x", "text": line}]})
             })
             .collect();
-        json!({"changes": changes, "gaps": gaps, "heads": {"memory": self.seq()}, "now": 1})
+        let mut heads: BTreeMap<&str, i64> = self.workspaces.keys().map(|id| (id.as_str(), 1)).collect();
+        heads.insert("memory", self.seq());
+        json!({"changes": changes, "gaps": gaps, "heads": heads, "now": 1})
     }
 
-    fn snapshot(&self) -> Value {
+    fn snapshot(&self, stream: &str) -> Value {
+        if let Some(documents) = self.workspaces.get(stream) {
+            let document = |(name, text): &(String, String)| json!({"name": name, "text": text});
+            return json!({"docs": documents.iter().map(document).collect::<Vec<_>>(), "seq0": 1});
+        }
         let docs: Vec<Value> =
             self.lines.iter().map(|(_, line)| json!({"name": "x", "text": line})).collect();
         json!({"docs": docs, "seq0": self.seq()})
@@ -113,7 +125,8 @@ impl ServerData {
             return Some((200, self.feed(number("memory:").unwrap_or(0)).to_string()));
         }
         if path.contains("/snapshot") {
-            return Some((200, self.snapshot().to_string()));
+            let stream = path.split("stream=").nth(1).and_then(|rest| rest.split('&').next());
+            return Some((200, self.snapshot(stream.unwrap_or_default()).to_string()));
         }
         let body: Value = serde_json::from_slice(body).unwrap();
         match self.mood.clone() {

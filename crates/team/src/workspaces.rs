@@ -341,3 +341,6 @@ impl Workspaces for TeamWorkspaces {
         self.read(id, |replica| replica.activity(id, target, now))
     }
 }
+
+#[cfg(test)]
+mod tests;

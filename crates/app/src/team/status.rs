@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tanmi_base::Millis;
 use tanmi_team::{Client, find_member};
-use tanmi_workspace::store::Workspaces;
+use tanmi_workspace::store::ChangeFeed;
 
 use super::TeamService;
 use crate::error::{Error, Result, TeamProblem};
@@ -69,7 +69,7 @@ impl TeamService {
         });
         let state = connection.state();
         let mut edited = Vec::new();
-        for (id, _) in team.replica().headers()? {
+        for id in team.replica().ids()? {
             edited.extend(team.replica().edited_documents(&id).iter().map(|name| format!("{id}/{name}")));
         }
         Ok(TeamStatus {

@@ -15,8 +15,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tanmi_protocol::{
-    Beat, FeedPage, Identity, MEMORY, MemoryRequest, PERSON_MARK, Positions, ProjectCommand, ProjectRequest,
-    RunRequest,
+    Beat, FeedPage, FeedRequest, Identity, MEMORY, MemoryRequest, PERSON_MARK, Positions, ProjectCommand,
+    ProjectRequest, RunRequest,
 };
 use tanmi_workspace::command::Command;
 
@@ -28,8 +28,8 @@ use crate::http::responses;
 
 /// The longest time that a reader of the feed may wait, in seconds.
 const MAX_WAIT: u64 = 25;
-/// The most streams that a reader may name, and the most sessions in one sign of life.
-const MAX_NAMES: usize = 1000;
+/// The most sessions in one sign of life.
+const MAX_SESSIONS: usize = 1000;
 /// The most documents in one page of a workspace.
 const MAX_DOCUMENTS: usize = 500;
 /// The longest id of a session, and the longest name of a machine.
@@ -78,7 +78,27 @@ pub async fn feed(
     request: Request,
     RawQuery(query): RawQuery,
 ) -> Response {
-    match read_feed(&state, &request, query.as_deref().unwrap_or_default()).await {
+    let read = async {
+        let query = parse_query(query.as_deref().unwrap_or_default(), &["have", "wait"])?;
+        let have = Have::parse(query.get("have").map_or("", String::as_str))?;
+        read_feed(&state, &request, have, number(&query, "wait", 0)?).await
+    };
+    let page = read.await;
+    answer_page(&request, page)
+}
+
+/// Same as [`feed`], with the positions in the body: an address holds only some thousands.
+pub async fn feed_after(State(state): State<Arc<TeamState>>, request: Request, body: Body) -> Response {
+    let read = async {
+        let FeedRequest { have, wait } = read(parse(body)?)?;
+        read_feed(&state, &request, Have::of(have)?, wait).await
+    };
+    let page = read.await;
+    answer_page(&request, page)
+}
+
+fn answer_page(request: &Request, page: Result<Bytes, Refusal>) -> Response {
+    match page {
         Ok(body) => {
             let mut response = Response::new(axum::body::Body::from(body));
             let json = HeaderValue::from_static("application/json");
@@ -89,12 +109,14 @@ pub async fn feed(
     }
 }
 
-async fn read_feed(state: &Arc<TeamState>, request: &Request, query: &str) -> Result<Bytes, Refusal> {
-    let query = parse_query(query, &["have", "wait"])?;
-    let have = Have::parse(query.get("have").map_or("", String::as_str))?;
-    let wait = number(&query, "wait", 0)?.min(MAX_WAIT);
+async fn read_feed(
+    state: &Arc<TeamState>,
+    request: &Request,
+    have: Have,
+    wait: u64,
+) -> Result<Bytes, Refusal> {
     let started = Instant::now();
-    let limit = started + Duration::from_secs(wait);
+    let limit = started + Duration::from_secs(wait.min(MAX_WAIT));
     let feed = state.heads.feed(&request.caller.project);
     let mut closing = state.heads.closing();
     // Subscribed before the first read, so that no change falls between the two.
@@ -160,10 +182,19 @@ impl Have {
                 }
             }
         }
-        match have.followed.len() + have.known.len() > MAX_NAMES {
-            true => Err(Refusal::invalid("have", format!("at most {MAX_NAMES} streams"))),
-            false => Ok(have),
+        Ok(have)
+    }
+
+    fn of(followed: Positions) -> Result<Have, Refusal> {
+        let parts: Vec<String> =
+            followed.iter().map(|(stream, position)| format!("{stream}:{position}")).collect();
+        let is_bad = |(stream, position): &(&String, &i64)| {
+            stream.contains(|c: char| c == ',' || c.is_control()) || u32::try_from(**position).is_err()
+        };
+        if let Some((stream, position)) = followed.iter().find(is_bad) {
+            return Err(bad_position(&format!("{stream}:{position}")));
         }
+        Ok(Have { text: parts.join(","), followed, known: Vec::new() })
     }
 
     fn has_news(&self, page: &FeedPage) -> bool {
@@ -204,8 +235,8 @@ struct BeatBody {
 pub async fn beat(State(state): State<Arc<TeamState>>, request: Request, body: Body) -> Response {
     let renew = async {
         let BeatBody { sessions } = read(parse(body)?)?;
-        if sessions.len() > MAX_NAMES {
-            return Err(Refusal::invalid("sessions", format!("at most {MAX_NAMES}")));
+        if sessions.len() > MAX_SESSIONS {
+            return Err(Refusal::invalid("sessions", format!("at most {MAX_SESSIONS}")));
         }
         let (store, caller) = (state.store(&request.caller.project), request.caller.clone());
         block(move || {

@@ -62,6 +62,14 @@ pub const TABLE: &[TeamRoute] = &[
         "Get changes, or wait for one.",
     ),
     row(
+        "POST",
+        "/team/v1/{project}/feed",
+        READER,
+        || post(protocol::feed_after),
+        &["have", "wait"],
+        "The same, for positions that do not fit into an address.",
+    ),
+    row(
         "GET",
         "/team/v1/{project}/snapshot",
         READER,

@@ -1,13 +1,13 @@
 //! Keeps the replica of the workspaces up to date: changes of the server, whole workspaces, and a comparison with the server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tanmi_base::fs;
 use tanmi_base::paths::project_store;
 use tanmi_protocol::{Document, FeedPage, Positions};
 use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::model::*;
-use tanmi_workspace::store::{WORKSPACE, Workspaces};
+use tanmi_workspace::store::{ChangeFeed, WORKSPACE};
 
 use super::TeamWorkspaces;
 
@@ -18,8 +18,8 @@ pub struct Synced {
     pub workspaces: usize,
     /// The number of changes that were applied.
     pub changes: usize,
-    /// The number of workspaces that were fetched whole.
-    pub fetched: usize,
+    /// The workspaces that were fetched whole.
+    pub fetched: BTreeSet<WorkspaceId>,
     /// The number of workspaces that the server no longer has.
     pub removed: usize,
     /// Why the changes of a workspace could not be applied.
@@ -80,9 +80,7 @@ impl TeamWorkspaces {
     pub fn positions(&self) -> Result<Positions> {
         let failing = self.connection.state().failing;
         let mut positions = Positions::new();
-        for (id, _) in
-            self.replica.headers()?.into_iter().filter(|(id, _)| !failing.contains_key(id.as_str()))
-        {
+        for id in self.replica.ids()?.into_iter().filter(|id| !failing.contains_key(id.as_str())) {
             if let Ok(Some(position)) = self.replica.position(&id, (self.clock)()) {
                 positions.insert(id.to_string(), position.cast_signed());
             }
@@ -140,22 +138,40 @@ impl TeamWorkspaces {
             synced.changes += self.apply_stream(id, position.cast_unsigned(), page)?;
         } else {
             self.fetch(id)?;
-            synced.fetched += 1;
+            synced.fetched.insert(id.clone());
         }
         Ok(())
+    }
+
+    /// Fails if a page brought only whole workspaces that the page before it had brought too: then neither the replica nor
+    /// the answers of the server go on, and the next page would be the same.
+    pub fn check_progress(&self, before: &BTreeSet<WorkspaceId>, synced: &Synced) -> Result<()> {
+        let Some(id) = synced.fetched.first().filter(|_| synced.fetched == *before) else { return Ok(()) };
+        if synced.changes + synced.removed > 0 {
+            return Ok(());
+        }
+        self.replica.position(id, (self.clock)())?;
+        Err(Error::TeamUnreachable {
+            server: self.connection.server().to_owned(),
+            reason: format!("its answers about {id} do not agree"),
+            may_have_run: false,
+        })
     }
 
     /// Brings the whole replica to the state of the server. `progress` gets the number of changes so far.
     pub fn sync(&self, progress: &mut dyn FnMut(usize)) -> Result<Synced> {
         let mut total = Synced::default();
+        let mut fetched = BTreeSet::new();
         loop {
             let have = self.positions()?;
             let synced = self.apply_page(&have, &self.read_feed(&have)?)?;
+            self.check_progress(&fetched, &synced)?;
+            fetched.clone_from(&synced.fetched);
             total.changes += synced.changes;
-            total.fetched += synced.fetched;
+            total.fetched.extend(synced.fetched);
             total.removed += synced.removed;
-            progress(total.changes + total.fetched);
-            if synced.changes + synced.fetched + synced.removed == 0 {
+            progress(total.changes + total.fetched.len());
+            if synced.changes + fetched.len() + synced.removed == 0 {
                 let store = project_store(&self.folder);
                 // By this folder a deleted replica is told from one of a project without workspaces.
                 fs::create_private_dir(&store).map_err(Error::io(&store))?;
@@ -188,7 +204,7 @@ impl TeamWorkspaces {
     /// replaced, and texts that did not come from the server are kept aside.
     pub fn check(&self, progress: &mut dyn FnMut(usize)) -> Result<Vec<String>> {
         let mut different = Vec::new();
-        for (done, (id, _)) in self.replica.headers()?.into_iter().enumerate() {
+        for (done, id) in self.replica.ids()?.into_iter().enumerate() {
             let before = self.replica.documents(&id);
             self.fetch(&id)?;
             let after = self.replica.documents(&id)?;

@@ -94,6 +94,24 @@ fn feed_wakes_reader_of_another_server_with_documents() {
 }
 
 #[test]
+fn feed_with_positions_in_body_has_no_limit_of_streams() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let workspace = create_workspace(&server, "create-1");
+    ok(&server, "POST", "run", &run_body("task-0001", &workspace, create_task("Build")));
+    let mut have: serde_json::Map<String, Value> =
+        (0..5000).map(|n| (format!("ws-{n:08}-aaaaaa"), json!(1))).collect();
+    have.insert(workspace.clone(), json!(0));
+    let page = ok(&server, "POST", "feed", &json!({"have": have}));
+    assert_eq!((&page["changes"][0]["seq"], &page["heads"]), (&json!(1), &json!({&workspace: 1})));
+    assert_eq!(page["gaps"].as_array().unwrap().len(), 5000, "streams that the project does not have");
+    for bad in [json!({"a,b": 1}), json!({"ws-a": -1}), json!({"ws-a": 5_000_000_000_u64})] {
+        let refused = send_as(&server, &team.admin, "POST", "shop/feed", &[], &json!({"have": bad}));
+        assert_eq!((refused.status, error_code(&refused).as_str()), (400, "INVALID_ARGUMENT"), "{bad}");
+    }
+}
+
+#[test]
 fn feed_read_twice_without_wait_has_change_of_another_server() {
     let Some(team) = Team::new() else { return };
     let (first, second) = (team.serve(), team.serve());
