@@ -13,7 +13,7 @@ use tanmi_workspace::context::{Context, ContextLimits};
 use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{
-    Claimant, ListQuery, ListRow, NewWorkspace, NextNodes, NodePage, OpContext, Target, TransitionRequest,
+    Claimant, ListQuery, ListRow, NewWorkspace, NextNodes, NodePage, OpContext, Target,
 };
 use tanmi_workspace::state::Action;
 use tanmi_workspace::store::{
@@ -173,16 +173,6 @@ fn claim_name(id: &WorkspaceId, node: &NodeId, session: Option<&str>) -> String 
     format!("{id}/{node}/{}", session.unwrap_or_default())
 }
 
-/// Returns the session that a command acts for.
-fn claimant_of(command: &Command) -> Option<String> {
-    match command {
-        Command::Transition { request: TransitionRequest { claimant, .. } }
-        | Command::DeleteNode { claimant, .. }
-        | Command::StartNext { claimant } => claimant.session.clone(),
-        _ => None,
-    }
-}
-
 impl Workspaces for TeamWorkspaces {
     fn create(&self, new: NewWorkspace, op: &OpContext) -> Result<Workspace> {
         let command = ProjectCommand::CreateWorkspace { workspace: new };
@@ -221,7 +211,7 @@ impl Workspaces for TeamWorkspaces {
         op: &OpContext,
         sessions: &dyn LiveSessions,
     ) -> Result<Committed> {
-        let session = claimant_of(command);
+        let session = command.claimant().and_then(|claimant| claimant.session.clone());
         let claim = needed_claim(command).map(|node| claim_name(id, node, session.as_deref()));
         let fence = claim.as_ref().and_then(|claim| self.connection.state().claim(claim));
         let with_key = |key| RunRequest {

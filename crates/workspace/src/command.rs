@@ -60,6 +60,15 @@ impl Command {
         "clear_problem",
     ];
 
+    /// Returns who claims a node with the command, or acts on a claim.
+    pub fn claimant(&self) -> Option<&Claimant> {
+        match self {
+            Command::Transition { request } => Some(&request.claimant),
+            Command::DeleteNode { claimant, .. } | Command::StartNext { claimant } => Some(claimant),
+            _ => None,
+        }
+    }
+
     /// Returns the nodes that the command names.
     pub fn nodes(&self) -> Vec<NodeId> {
         let of_target = |target: &Target| match target {

@@ -16,7 +16,7 @@ use tanmi_workspace::context::{Context, ContextLimits};
 use tanmi_workspace::error::{Error, Result, UnavailableCause};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{
-    Claimant, ListQuery, ListRow, NewWorkspace, NextNodes, NodePage, OpContext, Target, TransitionRequest,
+    Claimant, ListQuery, ListRow, NewWorkspace, NextNodes, NodePage, OpContext, Target,
 };
 use tanmi_workspace::store::{
     BranchCounts, ChangeFeed, ContextSnapshots, LocalMaintenance, NodeBrief, NodeDetail, NodeName,
@@ -167,16 +167,6 @@ fn fresh_key() -> String {
     format!("server-{}", id::random(20))
 }
 
-/// Returns the session that a command acts for.
-fn claimant_of(command: &Command) -> Option<String> {
-    match command {
-        Command::Transition { request: TransitionRequest { claimant, .. } }
-        | Command::DeleteNode { claimant, .. }
-        | Command::StartNext { claimant } => claimant.session.clone(),
-        _ => None,
-    }
-}
-
 /// Returns the error of a store for a refused request.
 fn refused(error: RunError) -> Error {
     match error {
@@ -241,7 +231,7 @@ impl Workspaces for CallerWorkspaces {
             stream: id.clone(),
             command: command.clone(),
             operator: op.operator,
-            session: claimant_of(command),
+            session: command.claimant().and_then(|claimant| claimant.session.clone()),
             machine: String::from(MACHINE),
             fence: None,
             expects: None,
