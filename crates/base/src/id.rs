@@ -92,6 +92,19 @@ pub fn can_be_suffix(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
+/// The length of an id that [`short`] leaves whole, and that of the suffix of a longer one.
+const WHOLE: usize = 12;
+const SHORT: usize = 8;
+
+/// Returns the end of an id, for a text in which it only has to be recognized. Short ids stay whole.
+pub fn short(id: &str) -> &str {
+    if id.len() <= WHOLE {
+        return id;
+    }
+    let start = (id.len() - SHORT..id.len()).find(|at| id.is_char_boundary(*at)).unwrap_or(0);
+    id[start..].trim_start_matches(['-', '_'])
+}
+
 /// Returns the shortest suffix of each id that no other of these ids ends with, of at least [`MIN_SUFFIX`] bytes. It does
 /// not begin with a hyphen, which would make it an option of a command, or with an underscore.
 pub fn short_suffixes<'a>(ids: &[&'a str]) -> Vec<&'a str> {
@@ -127,6 +140,14 @@ mod tests {
         assert_eq!(short, ["a-123456", "b-123456", "wxyz", "root", "56-x", "会话"]);
         assert_eq!(short_suffixes(&["abc", "xabc"]), ["abc", "xabc"]);
         assert_eq!(short_suffixes(&["node-a-b12"]), ["a-b12"]);
+    }
+
+    #[test]
+    fn short_keeps_short_ids_and_end_of_long_ones() {
+        assert_eq!(short("day-1"), "day-1");
+        assert_eq!(short("0a1b2c3d-1111-4222-8333-444455556666"), "55556666");
+        assert_eq!(short("mcp-mj10oujk-4hj7qp"), "k-4hj7qp");
+        assert_eq!(short("会话会话会话"), "会话");
     }
 
     #[test]

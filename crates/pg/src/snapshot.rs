@@ -3,7 +3,7 @@
 use tanmi_workspace::model::*;
 use tanmi_workspace::store::{
     Access, ContextSnapshot, ContextSnapshots, NodeBrief, Overview, Relations, SnapshotDepth, SnapshotSource,
-    StatusCounts, Tx, has_unstarted_plan,
+    StatusCounts, Tx, unstarted_tasks,
 };
 
 use crate::rows::{self, brief_columns};
@@ -46,8 +46,8 @@ impl ContextSnapshots for PgStore {
         Some(Overview::of(&self.read(id)?))
     }
 
-    fn has_unstarted_plan(&self, id: &WorkspaceId) -> bool {
-        self.read(id).is_some_and(|tx| has_unstarted_plan(&tx))
+    fn unstarted_tasks(&self, id: &WorkspaceId) -> usize {
+        self.read(id).map_or(0, |tx| unstarted_tasks(&tx))
     }
 
     fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations {

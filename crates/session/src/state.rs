@@ -73,6 +73,9 @@ pub struct SessionState {
     /// Writes of the session that waited for the server of a team and were refused, and that it was not told of yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused_writes: Vec<RefusedWrite>,
+    /// The result of a bind told the agent what is in progress and next, and the context was not injected since.
+    #[serde(skip_serializing_if = "std::ops::Not::not", rename = "overview")]
+    pub told_overview: bool,
     /// The client compacted the conversation since the context was last injected.
     pub compacted: bool,
     /// The user unbound the session.
@@ -98,6 +101,18 @@ pub struct SessionState {
     pub alive_at: Millis,
 }
 
+/// The most lost claims that a session is told of at once.
+const MAX_LOST: usize = 20;
+
+impl SessionState {
+    /// Notes a lost claim for the next prompt.
+    pub fn add_lost_claim(&mut self, lost: LostClaim) {
+        self.lost_claims.retain(|known| known.node != lost.node);
+        self.lost_claims.push(lost);
+        self.lost_claims.drain(..self.lost_claims.len().saturating_sub(MAX_LOST));
+    }
+}
+
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -108,7 +123,7 @@ fn is_zero(number: &u32) -> bool {
 pub struct LostClaim {
     pub node: String,
     pub title: String,
-    /// The person and the machine that ended it; empty if they are not known.
+    /// The session, or the person and the machine, that ended it. `@person` is the user; empty if it is not known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub by: String,
     /// Whether another session holds the node now.

@@ -165,6 +165,11 @@ pub struct Committed {
 pub trait LiveSessions {
     fn is_live(&self, session: &str) -> bool;
 
+    /// Returns the name of the client of a session, if it is known.
+    fn client(&self, _: &str) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the session that gives the command, if it is known.
     fn caller(&self) -> Option<&str> {
         None

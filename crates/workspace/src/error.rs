@@ -160,6 +160,9 @@ pub enum Error {
     },
     WorkspaceArchived {
         id: WorkspaceId,
+        /// Empty if an older server does not name it.
+        #[serde(default)]
+        name: String,
     },
     WorkspaceNotArchived {
         id: WorkspaceId,

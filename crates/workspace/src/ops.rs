@@ -65,7 +65,7 @@ pub(crate) fn writable_workspace(tx: &dyn Tx) -> Result<Workspace> {
     let workspace = tx.workspace()?;
     match workspace.status {
         WorkspaceStatus::Active => Ok(workspace),
-        WorkspaceStatus::Archived => Err(Error::WorkspaceArchived { id: workspace.id }),
+        WorkspaceStatus::Archived => Err(Error::WorkspaceArchived { id: workspace.id, name: workspace.name }),
     }
 }
 
@@ -159,12 +159,14 @@ pub const WORKSPACE_CREATED: (&str, &str) = ("创建工作区", "workspace creat
 pub const RULES_CHANGED: (&str, &str) = ("规则变更：", "rules changed: ");
 /// The prefix (Chinese, English) of log entries that keep the problem that was cleared.
 pub const PROBLEM_CLEARED: (&str, &str) = ("已清除问题：", "problem cleared: ");
+/// The prefix (Chinese, English) of log entries that tell who took a node over.
+pub const TAKEN_OVER: (&str, &str) = ("已接手：", "taken over ");
 /// The maximum width of a text that an automatic log entry repeats.
 const LOGGED_COLUMNS: usize = 120;
 
 /// The prefix (Chinese, English) of log entries that keep an old conclusion. Such entries are for people and are
 /// excluded from the context.
-pub(crate) const EARLIER_CONCLUSION: (&str, &str) = ("原结论：", "earlier conclusion: ");
+pub const EARLIER_CONCLUSION: (&str, &str) = ("原结论：", "earlier conclusion: ");
 
 /// Moves a conclusion that no longer applies to the log.
 fn move_conclusion_to_log(node: &mut Node, lang: Lang, op: &OpContext) {

@@ -30,8 +30,8 @@ pub use feed::{ChangeFeed, FeedStart, StoreEvent, Subscription, WORKSPACE};
 pub use file::{CheckReport, FileStore, Finding, Fix, HeldWorkspace, WorkspaceDocuments, journal_paths};
 pub use in_memory::InMemoryStore;
 pub use maintenance::LocalMaintenance;
-pub use snapshot::{ContextSnapshot, ContextSnapshots, Relations, SnapshotDepth};
-pub use surroundings::{Overview, SnapshotSource, Surroundings, has_unstarted_plan};
+pub use snapshot::{ContextSnapshot, ContextSnapshots, DamagedNode, Relations, SnapshotDepth};
+pub use surroundings::{Overview, SnapshotSource, Surroundings, unstarted_tasks};
 #[cfg(test)]
 pub(crate) use workspaces::node_detail;
 pub use workspaces::{NodeDetail, Workspaces};

@@ -130,8 +130,16 @@ impl Error {
                 format!("rulesHash {given:?} 与当前规则（{hash}）不一致"),
                 format!("rulesHash {given:?} does not match the current rules ({hash})"),
             ),
-            Error::WorkspaceArchived { id } => {
-                (format!("工作区 {id} 已归档，只读"), format!("workspace {id} is archived and read-only"))
+            Error::WorkspaceArchived { id, name } => {
+                let name = fit(&one_line(name), 60);
+                let (zh, en) = match name.as_str() {
+                    "" => texts("", ""),
+                    name => (format!("「{name}」"), format!("“{name}” ")),
+                };
+                (
+                    format!("工作区{zh} {id} 已归档，只读"),
+                    format!("workspace {en}{id} is archived and read-only"),
+                )
             }
             Error::WorkspaceNotArchived { id } => {
                 (format!("工作区 {id} 没有归档"), format!("workspace {id} is not archived"))
@@ -374,12 +382,15 @@ impl Error {
                     format!("read the current rules, then retry with {hash}:\n{rules}"),
                 )
             }
-            Error::WorkspaceArchived { id } => interface.pick(
+            Error::WorkspaceArchived { id, .. } => interface.pick(
                 (
                     format!("先用 `tanmi workspace restore {id}` 恢复它"),
                     format!("restore it first with `tanmi workspace restore {id}`"),
                 ),
-                texts("先用 `workspace_restore` 恢复它", "restore it first with `workspace_restore`"),
+                texts(
+                    "若用户要继续它，先用 `workspace_restore` 恢复",
+                    "if the user wants to continue it, restore it first with `workspace_restore`",
+                ),
                 texts("先点击「恢复」", "restore it first with “Restore”"),
             ),
             Error::ParentIsExecution { .. } => {

@@ -94,7 +94,7 @@ fn samples() -> Vec<Error> {
         Error::BadOutline { line: 3, reason: Bilingual::new("标题为空", "the title is empty") },
         rules(None),
         rules(Some("ffff")),
-        Error::WorkspaceArchived { id: workspace() },
+        Error::WorkspaceArchived { id: workspace(), name: String::from("Auth") },
         Error::WorkspaceNotArchived { id: workspace() },
         Error::RootProtected { action: "move" },
         Error::RootProtected { action: "delete" },

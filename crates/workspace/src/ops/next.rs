@@ -104,8 +104,6 @@ pub fn start_next(
     let next = find_next(tx, 1, &claimant, sessions)?;
     let Some(first) = next.next.first() else { return Ok((next, None)) };
     let (node_id, takeover) = (first.node_id.clone(), first.takeover);
-    let person = Some(PERSON).filter(|_| op.operator == Operator::Human);
-    let claimant = Claimant { session: claimant.session.or(person.map(String::from)), ..claimant };
     let request =
         TransitionRequest { node_id: node_id.clone(), action: Action::Start, conclusion: None, claimant };
     tx.prefetch(std::slice::from_ref(&node_id))?;

@@ -33,6 +33,12 @@ pub struct Claimant {
 }
 
 impl Claimant {
+    /// Returns the claimant of a start: a user without a session claims the node, too.
+    fn or_person(self, op: &OpContext) -> Claimant {
+        let person = (op.operator == Operator::Human).then(|| PERSON.to_owned());
+        Claimant { session: self.session.or(person), ..self }
+    }
+
     /// Returns whether the caller is this holder. All people without a session count as the same.
     pub(super) fn is(&self, holder: &str) -> bool {
         self.session.as_deref().unwrap_or(PERSON) == holder
@@ -60,6 +66,12 @@ pub struct Transition {
     pub open_problem: Option<String>,
     /// Status changes of ancestors that the transition caused.
     pub status_changes: Vec<StatusChange>,
+    /// Whether the node was started and its holder was another session or person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub takeover: bool,
+    /// The session or person whose claim the transition ended, if that is not the caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_holder: Option<String>,
     /// What an `info_collection` node added to the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collected: Option<CollectedInfo>,
@@ -75,12 +87,13 @@ pub fn transition(
 ) -> Result<Transition> {
     let workspace = writable_workspace(tx)?;
     let TransitionRequest { node_id, action, conclusion, claimant } = request;
+    let claimant = if action == Action::Start { claimant.or_person(op) } else { claimant };
     let mut node = existing_node(tx, "nodeId", &node_id)?;
     if matches!(action, Action::Submit | Action::Complete | Action::Fail) {
         check_claim(&node, &claimant, sessions)?;
     }
     if action == Action::Start && is_held_by_another(&node, &claimant, sessions)? {
-        return take_over(tx, node, claimant, &workspace, op);
+        return take_over(tx, node, claimant, &workspace, op, sessions);
     }
     let has_children = tx.status_counts(&node_id)?.total() > 0;
     let rule = legal_transition(tx, &node, action, has_children)?;
@@ -95,12 +108,14 @@ pub fn transition(
 
     let from = node.status;
     let lang = lang_of(&workspace);
+    let keeps_claim = action == Action::Submit;
+    let previous_holder = node.started_by.clone().filter(|holder| !keeps_claim && !claimant.is(holder));
     node.status = rule.to;
     node.status_changed_at = Some(op.now);
     node.updated_at = op.now;
     if rule.to.is_done() {
         (node.started_by, node.agent) = (None, None);
-    } else if action != Action::Submit {
+    } else if !keeps_claim {
         (node.started_by, node.agent) = (claimant.session, claimant.agent);
     }
     // A transition that needs no conclusion keeps the given text as a remark in the log.
@@ -150,6 +165,8 @@ pub fn transition(
             true => problem.next_step.unwrap_or_default(),
             false => problem.description,
         }),
+        takeover: action == Action::Start && previous_holder.is_some(),
+        previous_holder,
         status_changes,
         collected,
         allowed,
@@ -263,12 +280,11 @@ fn take_over(
     claimant: Claimant,
     workspace: &Workspace,
     op: &OpContext,
+    sessions: &dyn LiveSessions,
 ) -> Result<Transition> {
-    let (zh, en) = match &claimant.person {
-        Some(person) => (format!("由 {person} 接手"), format!("taken over by {person}")),
-        None => (String::from("由另一个会话接手"), String::from("taken over by another session")),
-    };
-    node.activity.log.push(LogEntry::new(op.now, op.operator, lang_of(workspace).pick(zh, en)));
+    let previous_holder = node.started_by.take();
+    let event = takeover_event(&claimant, previous_holder.as_deref(), lang_of(workspace), sessions);
+    node.activity.log.push(LogEntry::new(op.now, op.operator, event));
     (node.started_by, node.agent) = (claimant.session, claimant.agent);
     // Holders are named with this time.
     node.status_changed_at = Some(op.now);
@@ -286,10 +302,35 @@ fn take_over(
         focus: Some(node.id),
         focus_moved: op.moves_focus,
         open_problem: None,
+        takeover: true,
+        previous_holder,
         status_changes: Vec::new(),
         collected: None,
         allowed: state::allowed(node.kind, node.status, has_children),
     })
+}
+
+/// Returns the log entry of a takeover. In a team the person is named; the server does not name the session before.
+fn takeover_event(
+    claimant: &Claimant,
+    previous: Option<&str>,
+    lang: Lang,
+    sessions: &dyn LiveSessions,
+) -> String {
+    let prefix = lang.pick(TAKEN_OVER.0, TAKEN_OVER.1);
+    if let Some(person) = &claimant.person {
+        return lang.pick(format!("{prefix}由 {person}"), format!("{prefix}by {person}"));
+    }
+    let name = |holder: Option<&str>| match holder {
+        None | Some(PERSON) => lang.pick("用户", "the user").to_owned(),
+        Some(session) => {
+            let short = tanmi_base::id::short(session);
+            let client = sessions.client(session).map(|client| format!("{client} ")).unwrap_or_default();
+            lang.pick(format!("{client}会话 {short}"), format!("{client}session {short}"))
+        }
+    };
+    let (from, by) = (name(previous), name(claimant.session.as_deref()));
+    lang.pick(format!("{prefix}由{by}，原为{from}"), format!("{prefix}from {from} by {by}"))
 }
 
 /// Returns an error with the first unfinished children. There can be thousands, so not all are listed.

@@ -11,7 +11,7 @@ use super::walk;
 use super::{
     Access, ChangeFeed, ContextSnapshot, ContextSnapshots, FeedStart, NodeBrief, NodeName, NodeRead,
     NodeSelection, Overview, Relations, SiblingPosition, SnapshotDepth, SnapshotSource, StatusCounts, Store,
-    StoreEvent, Subscription, TrashEntry, Tx, WorkspaceEntry, has_unstarted_plan,
+    StoreEvent, Subscription, TrashEntry, Tx, WorkspaceEntry, unstarted_tasks,
 };
 use crate::error::{Error, Result};
 use crate::model::*;
@@ -203,8 +203,8 @@ impl ContextSnapshots for InMemoryStore {
         self.data().live.get(id).map(|data| Overview::of(&data.nodes))
     }
 
-    fn has_unstarted_plan(&self, id: &WorkspaceId) -> bool {
-        self.data().live.get(id).is_some_and(|data| has_unstarted_plan(&data.nodes))
+    fn unstarted_tasks(&self, id: &WorkspaceId) -> usize {
+        self.data().live.get(id).map_or(0, |data| unstarted_tasks(&data.nodes))
     }
 
     fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations {

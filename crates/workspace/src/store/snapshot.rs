@@ -1,5 +1,8 @@
 //! [`ContextSnapshots`]: the little that a hook reads of a workspace, without waiting.
 
+use std::path::PathBuf;
+
+use crate::codec::ParseError;
 use crate::model::{Node, NodeId, NodeStatus, Progress, Workspace, WorkspaceId};
 use crate::store::{Overview, SnapshotSource, StatusCounts, Surroundings};
 
@@ -8,6 +11,8 @@ pub struct ContextSnapshot {
     pub workspace: Workspace,
     /// The focused node, if there is one and it can be read.
     pub node: Option<Node>,
+    /// The file of the focused node, if it cannot be read.
+    pub damaged_focus: Option<DamagedNode>,
     /// Counts of its children, if the node is planning or monitoring.
     pub children: Option<StatusCounts>,
     pub progress: Option<Progress>,
@@ -40,6 +45,7 @@ impl ContextSnapshot {
                 .map(|counts| counts.progress()),
             surroundings: node.as_ref().zip(deep).map(|(node, source)| Surroundings::of(source, node)),
             overview: deep.filter(|_| node.is_none()).map(Overview::of),
+            damaged_focus: None,
             workspace,
             node,
         }
@@ -64,6 +70,14 @@ impl Relations {
             }),
         }
     }
+}
+
+/// A node whose file cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedNode {
+    pub id: NodeId,
+    pub path: PathBuf,
+    pub error: ParseError,
 }
 
 /// The place of a node in the tree of its workspace. Counts are `None` if the index does not have them.
@@ -102,9 +116,9 @@ pub trait ContextSnapshots: Send + Sync {
     /// Reads the work in progress, open problems and what comes next, also if a node is focused.
     fn overview(&self, id: &WorkspaceId) -> Option<Overview>;
 
-    /// Returns whether a workspace has a plan of which no task is started, see
-    /// [`has_unstarted_plan`](crate::store::has_unstarted_plan). `false` if that cannot be read.
-    fn has_unstarted_plan(&self, id: &WorkspaceId) -> bool;
+    /// Returns the number of tasks of a plan of which none is started, see
+    /// [`unstarted_tasks`](crate::store::unstarted_tasks). 0 if that cannot be read.
+    fn unstarted_tasks(&self, id: &WorkspaceId) -> usize;
 
     /// Reads what a snapshot lacks: counts from the index, and the parent of the node.
     fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations;

@@ -74,9 +74,14 @@ impl Overview {
     pub fn of(source: &dyn SnapshotSource) -> Overview {
         let read =
             |briefs: Vec<NodeBrief>| briefs.iter().filter_map(|brief| source.node(&brief.id)).collect();
-        let with_problem: Vec<Node> = read(source.with_problem(OVERVIEW_NODES));
-        let has_problem =
-            |node: &Node| node.activity.problem.as_ref().is_some_and(|p| !p.description.is_empty());
+        let mut with_problem = source.with_problem(MAX_VISITED);
+        with_problem.retain(|brief| !brief.status.is_done());
+        with_problem.truncate(OVERVIEW_NODES);
+        let with_problem: Vec<Node> = read(with_problem);
+        let has_problem = |node: &Node| {
+            let problem = node.activity.problem.as_ref().filter(|_| !node.status.is_done());
+            problem.is_some_and(|problem| !problem.description.is_empty())
+        };
         Overview {
             in_progress: read(source.started(OVERVIEW_NODES)),
             with_problem: with_problem.into_iter().filter(has_problem).collect(),
@@ -85,10 +90,11 @@ impl Overview {
     }
 }
 
-/// Returns whether a plan below the root has tasks and none of them is started: a planning node with children that are all
-/// pending, or one that is still planned and has children, or execution nodes that are the only children of the root and
-/// all pending.
-pub fn has_unstarted_plan(source: &dyn SnapshotSource) -> bool {
+/// Returns the number of tasks of a plan below the root of which none is started, at most 200; 0 if there is no such
+/// plan. It is a
+/// planning node with children that are all pending, or one that is still planned and has children, or execution nodes that
+/// are the only children of the root and all pending.
+pub fn unstarted_tasks(source: &dyn SnapshotSource) -> usize {
     let root = NodeId::root();
     let top = source.open_children(&root, MAX_VISITED);
     let is_pending_task =
@@ -96,17 +102,20 @@ pub fn has_unstarted_plan(source: &dyn SnapshotSource) -> bool {
     let has_only = |parent: &NodeId, children: &[NodeBrief], test: &dyn Fn(&NodeBrief) -> bool| {
         !children.is_empty() && children.iter().all(test) && source.done_children(parent, 1).is_empty()
     };
-    let is_unstarted = |plan: &NodeBrief| {
+    let tasks_of = |plan: &NodeBrief| {
         let children = source.open_children(&plan.id, MAX_VISITED);
-        match plan.status {
-            NodeStatus::Planning => !children.is_empty(),
-            NodeStatus::Monitoring => {
-                has_only(&plan.id, &children, &|child| child.status == NodeStatus::Pending)
-            }
+        let is_pending = |child: &NodeBrief| child.status == NodeStatus::Pending;
+        let is_unstarted = match plan.status {
+            NodeStatus::Planning => true,
+            NodeStatus::Monitoring => has_only(&plan.id, &children, &is_pending),
             _ => false,
-        }
+        };
+        if is_unstarted { children.len() } else { 0 }
     };
-    has_only(&root, &top, &is_pending_task) || top.iter().any(is_unstarted)
+    match has_only(&root, &top, &is_pending_task) {
+        true => top.len(),
+        false => top.iter().map(tasks_of).sum::<usize>().min(MAX_VISITED),
+    }
 }
 
 fn ancestors(source: &dyn SnapshotSource, node: &Node) -> Vec<String> {
@@ -169,7 +178,10 @@ fn next(source: &dyn SnapshotSource) -> Vec<NodeBrief> {
             continue;
         }
         match node.kind {
-            NodeType::Execution if node.status == NodeStatus::Pending => found.push(node),
+            NodeType::Execution if node.status == NodeStatus::Pending => {
+                // The index may not know yet that the file is damaged.
+                found.extend(source.node(&node.id).is_some().then_some(node));
+            }
             NodeType::Execution => {}
             NodeType::Planning => {
                 let mut children = source.open_children(&node.id, MAX_VISITED);

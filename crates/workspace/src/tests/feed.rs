@@ -119,6 +119,12 @@ fn check_surroundings<S: Store + ContextSnapshots>(store: &S) {
     let next: Vec<NodeId> = overview.next.into_iter().map(|node| node.id).collect();
     assert_eq!(next, [third.clone(), fourth], "in the order of the tree");
     assert!(overview.with_problem.is_empty());
+    for node in [&started, &done] {
+        let change = ProblemChange { description: Some(String::from("stuck")), next_step: None };
+        b.change(|tx| update_problem(tx, &Target::Node(node.clone()), change.clone(), &op)).unwrap();
+    }
+    let overview = store.overview(&b.id).unwrap();
+    assert_eq!(overview.with_problem, [b.node(&started)], "the problem of a done node is over");
 
     let snapshot = store.context_snapshot(&b.id, Some(third.as_str()), depth).unwrap();
     assert_eq!(snapshot.surroundings.unwrap().ancestors, ["second", "inner"]);
@@ -138,7 +144,7 @@ fn context_snapshot_has_surroundings_or_overview() {
 fn check_unstarted_plan<S: Store + ContextSnapshots>(store: &S) {
     let b = TestWorkspace::new(store, &[]);
     let root = NodeId::root();
-    let has_plan = || store.has_unstarted_plan(&b.id);
+    let has_plan = || store.unstarted_tasks(&b.id) > 0;
     assert!(!has_plan(), "no node");
     let task = b.add_execution(&root, "task");
     assert!(has_plan(), "the only task is pending");
@@ -146,6 +152,7 @@ fn check_unstarted_plan<S: Store + ContextSnapshots>(store: &S) {
     assert!(!has_plan(), "a plan without tasks");
     let (first, second) = (b.add_execution(&plan, "first"), b.add_execution(&plan, "second"));
     assert!(has_plan(), "a plan with pending tasks");
+    assert_eq!(store.unstarted_tasks(&b.id), 2);
     b.apply(&task, Action::Start).unwrap();
     assert!(has_plan(), "the started task is not in the plan");
     b.apply(&first, Action::Start).unwrap();
@@ -153,19 +160,19 @@ fn check_unstarted_plan<S: Store + ContextSnapshots>(store: &S) {
     b.apply(&first, Action::Complete).unwrap();
     assert!(!has_plan(), "a task of the plan is done");
     assert_eq!(b.status(&second), "pending");
-    assert!(!store.has_unstarted_plan(&WorkspaceId::parse("ws-unknown").unwrap()));
+    assert!(store.unstarted_tasks(&WorkspaceId::parse("ws-unknown").unwrap()) == 0);
 
     let b = TestWorkspace::new(store, &[]);
     let tasks = [b.add_execution(&root, "one"), b.add_execution(&root, "two")];
-    assert!(store.has_unstarted_plan(&b.id));
+    assert!(store.unstarted_tasks(&b.id) > 0);
     b.apply(&tasks[1], Action::Start).unwrap();
-    assert!(!store.has_unstarted_plan(&b.id), "one of the tasks is started");
+    assert!(store.unstarted_tasks(&b.id) == 0, "one of the tasks is started");
     b.apply(&tasks[1], Action::Complete).unwrap();
-    assert!(!store.has_unstarted_plan(&b.id), "one of the tasks is done");
+    assert!(store.unstarted_tasks(&b.id) == 0, "one of the tasks is done");
 }
 
 #[test]
-fn has_unstarted_plan_looks_at_children_of_root_and_their_children() {
+fn unstarted_tasks_looks_at_children_of_root_and_their_children() {
     check_unstarted_plan(&InMemoryStore::new());
     let dir = tempfile::tempdir().unwrap();
     check_unstarted_plan(&FileStore::in_folder(dir.path()));

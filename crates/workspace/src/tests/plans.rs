@@ -309,6 +309,37 @@ fn start_next_by_person_does_not_expire() {
 }
 
 #[test]
+fn start_by_person_claims_node_and_takes_over_dead_holder() {
+    on_both_stores(|ws| {
+        let ids = ws.planned("- a\n");
+        let start = |claimant: Claimant, operator: Operator, is_live: bool| {
+            let op = OpContext { operator, ..ws.tick() };
+            let (node_id, action) = (ids[0].clone(), Action::Start);
+            let request = TransitionRequest { node_id, action, conclusion: None, claimant };
+            ws.change(|tx| transition(tx, request.clone(), &op, &Holders { are_live: is_live }))
+        };
+        let person = |force| Claimant { force, ..Claimant::default() };
+        let started = start(person(false), Operator::Human, true).unwrap();
+        assert_eq!((started.takeover, started.previous_holder), (false, None));
+        assert_eq!(ws.node(&ids[0]).started_by.as_deref(), Some(PERSON));
+        assert_eq!(error_code(start(claimant("agent-1"), Operator::Ai, false)), "NODE_TAKEN");
+        let forced = start(Claimant { force: true, ..claimant("agent-1") }, Operator::Ai, true).unwrap();
+        assert_eq!((forced.takeover, forced.previous_holder.as_deref()), (true, Some(PERSON)));
+        assert_eq!(error_code(start(person(false), Operator::Human, true)), "NODE_TAKEN");
+        let forced = start(person(true), Operator::Human, true).unwrap();
+        assert_eq!(forced.previous_holder.as_deref(), Some("agent-1"));
+        let node = ws.node(&ids[0]);
+        assert_eq!(node.started_by.as_deref(), Some(PERSON));
+        let told: Vec<&str> = node.activity.log.iter().map(|entry| entry.event.as_str()).skip(1).collect();
+        assert_eq!(told, ["已接手：由会话 agent-1，原为用户", "已接手：由用户，原为会话 agent-1"]);
+        start(Claimant { force: true, ..claimant("agent-1") }, Operator::Ai, true).unwrap();
+        let late = start(person(false), Operator::Human, false).unwrap();
+        assert_eq!(late.previous_holder.as_deref(), Some("agent-1"), "its session ended");
+        assert_eq!(ws.node(&ids[0]).started_by.as_deref(), Some(PERSON));
+    });
+}
+
+#[test]
 fn next_status_edited_by_hand_in_dependency_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let files = FileStore::in_folder(dir.path());

@@ -9,8 +9,8 @@ use super::scan::LoadedNode;
 use super::{FileStore, scan, tx};
 use crate::model::*;
 use crate::store::{
-    ContextSnapshot, ContextSnapshots, NodeBrief, Overview, Relations, SnapshotDepth, SnapshotSource,
-    StatusCounts, has_unstarted_plan, snapshot::has_counts,
+    ContextSnapshot, ContextSnapshots, DamagedNode, NodeBrief, Overview, Relations, SnapshotDepth,
+    SnapshotSource, StatusCounts, snapshot::has_counts, unstarted_tasks,
 };
 
 impl ContextSnapshots for FileStore {
@@ -27,7 +27,13 @@ impl ContextSnapshots for FileStore {
         let workspace = scan::read_workspace(&layout, id)?;
         let focus = ContextSnapshot::focus(&workspace, focus);
         let loaded = focus.filter(|_| fs::check_folder(&layout.nodes()).is_ok());
-        let mut loaded = loaded.and_then(|id| scan::load(&layout, &id).ok()??.ok());
+        let (mut loaded, damaged_focus) = match loaded.map(|id| (scan::load(&layout, &id), id)) {
+            Some((Ok(Some(Ok(loaded))), _)) => (Some(loaded), None),
+            Some((Ok(Some(Err((error, _)))), id)) => {
+                (None, Some(DamagedNode { path: layout.node_md(&id), id, error }))
+            }
+            _ => (None, None),
+        };
         let has_counts = loaded.as_ref().is_some_and(|loaded| has_counts(&loaded.node));
         let edited = loaded.as_mut().filter(|loaded| is_edited_in_progress(loaded));
         let needs_index = has_counts || edited.is_some() || depth > SnapshotDepth::Focus;
@@ -39,7 +45,8 @@ impl ContextSnapshots for FileStore {
         }
         let source = index.as_ref().map(|index| IndexedFiles { layout: &layout, index });
         let source = source.as_ref().map(|source| source as &dyn SnapshotSource);
-        Some(ContextSnapshot::of(workspace, loaded.map(|loaded| loaded.node), depth, source))
+        let snapshot = ContextSnapshot::of(workspace, loaded.map(|loaded| loaded.node), depth, source);
+        Some(ContextSnapshot { damaged_focus, ..snapshot })
     }
 
     fn overview(&self, id: &WorkspaceId) -> Option<Overview> {
@@ -48,10 +55,10 @@ impl ContextSnapshots for FileStore {
         Some(Overview::of(&IndexedFiles { layout: &layout, index: &index }))
     }
 
-    fn has_unstarted_plan(&self, id: &WorkspaceId) -> bool {
+    fn unstarted_tasks(&self, id: &WorkspaceId) -> usize {
         let layout = self.layout(id);
         let index = self.place.has_own_store().then(|| open_index(&layout)).flatten();
-        index.is_some_and(|index| has_unstarted_plan(&IndexedFiles { layout: &layout, index: &index }))
+        index.map_or(0, |index| unstarted_tasks(&IndexedFiles { layout: &layout, index: &index }))
     }
 
     fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations {
