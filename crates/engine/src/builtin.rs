@@ -24,6 +24,7 @@ mod task_complete;
 mod write_refused;
 
 pub use binding_hint::needs_workspaces;
+pub use binding_lost::is_binding_throttle;
 pub use context_refresh::known_context;
 pub use reminders::PROBLEM_OPEN;
 
@@ -64,13 +65,16 @@ impl RuleInput<'_> {
         Ok(())
     }
 
-    /// Fails if the bound workspace is lost. The rule `binding-lost` reports that, and a text that calls the session
-    /// unbound would contradict it.
+    /// Fails if the bound workspace is lost or archived. The rule `binding-lost` reports that.
     fn check_workspace_not_lost(&self) -> Result<(), SkipReason> {
-        let is_reported = self.facts.session.lost_workspace.is_some()
+        let session = &self.facts.session;
+        let is_reported = (session.lost_workspace.is_some() || session.archived_workspace.is_some())
             && !self.facts.disabled_rules.contains(&binding_lost::RULE.id);
         if is_reported {
-            return Err(("绑定的工作区无法读取", "the bound workspace cannot be read"));
+            return Err((
+                "绑定的工作区无法读取或已归档",
+                "the bound workspace cannot be read or is archived",
+            ));
         }
         Ok(())
     }

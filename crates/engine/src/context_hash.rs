@@ -12,7 +12,7 @@ pub struct ContextHash {
     pub goal: String,
     pub rules: String,
     pub docs: String,
-    /// Of the focused node; empty if no node is focused.
+    /// Of the focused node, or of its id if it cannot be read; empty if no node is focused.
     pub node: String,
 }
 
@@ -25,9 +25,11 @@ impl ContextHash {
             goal: digest(&[&workspace.name, &workspace.goal]),
             rules: digest(&workspace.rules),
             docs: digest(&workspace.docs),
-            node: node.map_or_else(String::new, |node| {
-                digest(&[&node.id, &node.title, &node.requirement, &node.note])
-            }),
+            node: match (node, &workspace.damaged_focus) {
+                (Some(node), _) => digest(&[&node.id, &node.title, &node.requirement, &node.note]),
+                (None, Some(damaged)) => digest(&[&damaged.id]),
+                (None, None) => String::new(),
+            },
         }
     }
 

@@ -8,7 +8,10 @@ use tanmi_workspace::model::PERSON;
 use crate::builtin::REMINDER_RESERVE;
 use crate::capped_text::CappedText;
 use crate::context_hash::ContextHash;
-use crate::facts::{Facts, NodeFacts, OverviewFacts, SurroundingsFacts, WorkspaceFacts};
+use crate::facts::{
+    DamagedNodeFacts, Facts, InProgressFacts, NodeFacts, OverviewFacts, SurroundingsFacts, WorkspaceFacts,
+};
+use crate::told_rules::{RuleChanges, rule_changes};
 
 /// Returns the context text. Together with its surrounding tags it has at most `max_bytes` bytes. The most important lines
 /// come first and are cut last.
@@ -22,8 +25,9 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
         body.line(&label("规则", "Rules"), &format!("rulesHash {}", workspace.rules_hash));
         workspace.rules.iter().for_each(|rule| body.line("- ", rule));
     }
-    match &facts.node {
-        None => {
+    match (&facts.node, &workspace.damaged_focus) {
+        (None, Some(damaged)) => add_damaged(&mut body, lang, damaged),
+        (None, None) => {
             body.line(
                 &label("聚焦节点", "Focused node"),
                 lang.pick("（无；node_list 列出节点）", "(none; node_list lists the nodes)"),
@@ -32,12 +36,12 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
                 add_overview(body, lang, &facts.session.id, &workspace.overview);
             });
         }
-        Some(node) => {
+        (Some(node), _) => {
             let path = node.surroundings.ancestors.iter().map(|title| one_line(title)).collect::<Vec<_>>();
             body.within(PATH_BYTES, |body| body.line(&label("路径", "Path"), &path.join(" › ")));
             body.line(&label("聚焦节点", "Focused node"), &node_line(node));
             add_holder(&mut body, lang, node);
-            body.line(&label("需求", "Requirement"), &node.requirement);
+            add_requirement(&mut body, lang, node);
             add_problem(&mut body, lang, node);
             body.line(&label("备注", "Note"), &node.note);
         }
@@ -87,19 +91,11 @@ pub fn overview_text(overview: &OverviewFacts, session: &str, lang: Lang) -> Str
 fn add_overview(body: &mut CappedText, lang: Lang, session: &str, overview: &OverviewFacts) {
     for node in &overview.in_progress {
         let mut line = format!("{} ({}) {}", fit(&node.title), node.status, node.id);
-        if let Some(log) = &node.last_log {
-            line.push_str(&format!("{}{}", lang.pick("；最近日志 ", "; last log "), fit(log)));
+        if let Some((at, log)) = &node.last_log {
+            let at = at.to_short(lang);
+            line.push_str(&format!("{}{at} {}", lang.pick("；最近日志 ", "; last log "), fit(log)));
         }
-        let holder = match &node.holder {
-            Some(holder) if holder == session => lang.pick("本会话", "this session").to_owned(),
-            Some(holder) if holder == PERSON => lang.pick("由人认领", "a person").to_owned(),
-            Some(_) if node.holder_name.is_some() => node.holder_name.as_deref().map(fit).unwrap_or_default(),
-            Some(session) => format!("{}{}", lang.pick("会话 ", "session "), fit(session)),
-            None => lang.pick("无会话认领", "no session").to_owned(),
-        };
-        line.push_str(
-            &lang.pick(format!("；{holder}，自 {}", node.since), format!("; {holder} since {}", node.since)),
-        );
+        line.push_str(&holder_text(node, session, lang));
         body.line(&label(lang, "进行中", "In progress"), &one_line(&line));
     }
     for node in &overview.problems {
@@ -111,12 +107,35 @@ fn add_overview(body: &mut CappedText, lang: Lang, session: &str, overview: &Ove
     body.line(&label(lang, "接下来", "Next"), &next.join(lang.pick("；", "; ")));
 }
 
+/// Returns who holds a node in progress, since when, and how another session continues it if that session ended.
+fn holder_text(node: &InProgressFacts, session: &str, lang: Lang) -> String {
+    let at = node.since.to_short(lang);
+    let name = node.holder_name.as_deref().map(fit);
+    let (zh, en) = match (node.holder.as_deref(), name) {
+        (Some(holder), _) if holder == session => {
+            (format!("本会话 {at} 开始"), format!("started by this session {at}"))
+        }
+        (Some(PERSON), _) => (format!("用户 {at} 亲自开始"), format!("started by the user in person {at}")),
+        (Some(_), Some(name)) => (format!("{name} {at} 开始"), format!("started by {name} {at}")),
+        (Some(_), None) => (format!("此用户的会话 {at} 开始"), format!("started by this user {at}")),
+        (None, _) => (format!("无会话认领，自 {at}"), format!("no session holds it since {at}")),
+    };
+    let (ended_zh, ended_en) = match node.has_holder_ended {
+        true => (
+            "（会话已结束；node_transition start 继续它）",
+            " (its session ended; node_transition start continues it)",
+        ),
+        false => ("", ""),
+    };
+    lang.pick(format!("；{zh}{ended_zh}"), format!("; {en}{ended_en}"))
+}
+
 fn fit(text: &str) -> String {
     text::fit(&one_line(text), LINE_COLUMNS)
 }
 
 /// Returns the text about what changed since the session was told the context with the hash `seen`, and the open problem,
-/// if there is one.
+/// if the session does not know it.
 pub fn changes_text(
     facts: &Facts,
     workspace: &WorkspaceFacts,
@@ -133,19 +152,26 @@ pub fn changes_text(
     if now.rules != seen.rules {
         add_rule_changes(&mut body, lang, workspace, facts.session.told_rules.as_deref());
     }
-    match &facts.node {
-        Some(node) if now.node != seen.node => {
-            body.line(&label("聚焦节点现为", "Focus is now"), &node_line(node));
+    match (&facts.node, &workspace.damaged_focus) {
+        _ if now.node == seen.node => {}
+        (Some(node), _) => {
+            let what = match facts.session.seen_focus.as_ref() == Some(&node.id) {
+                true => label("聚焦节点有变化，现为", "The focused node changed, now"),
+                false => label("聚焦节点现为", "Focus is now"),
+            };
+            body.line(&what, &node_line(node));
             add_holder(&mut body, lang, node);
-            body.line(&label("需求", "Requirement"), &node.requirement);
+            add_requirement(&mut body, lang, node);
             body.line(&label("备注", "Note"), &node.note);
         }
-        None if now.node != seen.node => {
-            body.line("", lang.pick("现在没有聚焦的节点。", "No node is focused now."))
-        }
-        _ => {}
+        (None, Some(damaged)) => add_damaged(&mut body, lang, damaged),
+        (None, None) => body.line("", lang.pick("现在没有聚焦的节点。", "No node is focused now.")),
     }
-    if let Some(node) = &facts.node {
+    let is_new = |node: &&NodeFacts| match node.problem.is_empty() {
+        true => now.node != seen.node,
+        false => !facts.session.knows_problem_of(node),
+    };
+    if let Some(node) = facts.node.as_ref().filter(is_new) {
         add_problem(&mut body, lang, node);
     }
     if now.docs != seen.docs {
@@ -189,6 +215,25 @@ fn add_holder(body: &mut CappedText, lang: Lang, node: &NodeFacts) {
     }
 }
 
+/// Adds that the file of the focused node cannot be read, so that the agent neither works on the node nor takes it for
+/// missing.
+fn add_damaged(body: &mut CappedText, lang: Lang, damaged: &DamagedNodeFacts) {
+    let DamagedNodeFacts { id, place, reason } = damaged;
+    let (place, reason_zh, reason_en) = (one_line(place), fit(&reason.zh), fit(&reason.en));
+    let zh = format!("{id} 无法读取：{place}：{reason_zh}。告知用户；文件修正后它会恢复。");
+    let en = format!(
+        "{id} cannot be read: {place}: {reason_en}. Tell the user; it returns when the file is fixed."
+    );
+    body.line(&label(lang, "聚焦节点", "Focused node"), &lang.pick(zh, en));
+}
+
+/// Adds the requirement, unless it only repeats the title.
+fn add_requirement(body: &mut CappedText, lang: Lang, node: &NodeFacts) {
+    if node.requirement.trim() != node.title.trim() {
+        body.line(&label(lang, "需求", "Requirement"), &node.requirement);
+    }
+}
+
 fn add_problem(body: &mut CappedText, lang: Lang, node: &NodeFacts) {
     body.line(&label(lang, "问题", "Problem"), &node.problem);
     body.line(&label(lang, "下一步", "Next step"), &node.next_step);
@@ -204,13 +249,16 @@ fn add_rule_changes(body: &mut CappedText, lang: Lang, workspace: &WorkspaceFact
         let zh = format!("现有 {count} 条；workspace_get 返回全部");
         return body.line(&heading, &lang.pick(zh, format!("{count} now; workspace_get returns them")));
     };
-    let missing_in = |rules: &[String], rule: &String| !rules.contains(rule);
-    let added: Vec<_> = workspace.rules.iter().filter(|rule| missing_in(told, rule)).collect();
-    let removed: Vec<_> = told.iter().filter(|rule| missing_in(&workspace.rules, rule)).collect();
-    if added.is_empty() && removed.is_empty() {
+    let RuleChanges { added, removed, removed_unnamed } = rule_changes(told, &workspace.rules);
+    if added.is_empty() && removed.is_empty() && removed_unnamed == 0 {
         return body.line(&heading, lang.pick("只是顺序不同", "only their order"));
     }
     body.line(&heading, " ");
     added.iter().for_each(|rule| body.line("+ ", rule));
     removed.iter().for_each(|rule| body.line("− ", rule));
+    if removed_unnamed > 0 {
+        let zh = format!("{removed_unnamed} 条；workspace_get 返回现有规则");
+        let en = format!("{removed_unnamed} of them; workspace_get returns the rules that apply");
+        body.line("− ", &lang.pick(zh, en));
+    }
 }

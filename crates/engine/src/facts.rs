@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tanmi_base::{Lang, Millis, hash};
+use tanmi_base::{Bilingual, Lang, Millis, hash};
 use tanmi_event::{BuiltinRuleId, EventKind};
 use tanmi_workspace::model::{NodeRole, NodeStatus, NodeType};
 
@@ -42,7 +42,9 @@ pub struct Facts {
 #[derive(Clone, Debug, Default)]
 pub struct AvailableFacts {
     pub total: usize,
-    /// The first of them. Empty if the user has not agreed to the project: then their names are not injected.
+    /// The number of archived workspaces.
+    pub archived: usize,
+    /// The first of the active ones. Empty if the user has not agreed to the project: then their names are not injected.
     pub first: Vec<AvailableWorkspace>,
 }
 
@@ -62,13 +64,18 @@ pub struct SessionFacts {
     pub id: String,
     /// The id of the bound workspace, if that workspace is missing or cannot be read.
     pub lost_workspace: Option<String>,
+    /// The id and the name of the bound workspace, if that workspace is archived.
+    pub archived_workspace: Option<(String, String)>,
     /// Claims of the session that others ended, and that it was not told of.
     pub lost_claims: Vec<LostClaimFacts>,
     /// Writes of the session that the server of a team refused later, and that it was not told of.
     pub refused_writes: Vec<RefusedWriteFacts>,
     /// Hash of the context that was last injected into this session.
     pub seen_context: Option<String>,
-    /// The rules that were last injected; `None` if they are too long to keep.
+    /// The node that had the focus then.
+    pub seen_focus: Option<String>,
+    /// The rules that were last injected, or their digests ([`told_rules`](crate::told_rules)); `None` if even those are too
+    /// long to keep.
     pub told_rules: Option<Vec<String>>,
     /// Hash of the problem that was last injected in full.
     pub told_problem: Option<String>,
@@ -94,12 +101,19 @@ pub struct SessionFacts {
     pub last_reminder: Option<(String, Millis)>,
 }
 
+impl SessionFacts {
+    /// Returns whether the open problem of a node was injected in full, as it is now.
+    pub fn knows_problem_of(&self, node: &NodeFacts) -> bool {
+        self.told_problem.is_some() && self.told_problem == node.problem_hash()
+    }
+}
+
 /// A claim that ended without the session.
 #[derive(Clone, Debug, Default)]
 pub struct LostClaimFacts {
     pub id: String,
     pub title: String,
-    /// The person and the machine that ended it; empty if they are not known.
+    /// The session, or the person and the machine, that ended it. `@person` is the user; empty if it is not known.
     pub by: String,
     /// Whether another session holds the node now.
     pub is_taken: bool,
@@ -202,9 +216,20 @@ pub struct WorkspaceFacts {
     pub progress: Option<(u64, u64)>,
     /// Loaded only for the whole context of a session without a focus.
     pub overview: OverviewFacts,
-    /// Whether the workspace has a plan of which no task is started. Looked up only at a prompt without a focus, for a
-    /// session whose plan is not confirmed.
-    pub has_unstarted_plan: bool,
+    /// The number of tasks of a plan of which none is started, at most 200. Looked up only at a prompt without a focus, for
+    /// a session whose plan is not confirmed.
+    pub unstarted_tasks: usize,
+    /// The focused node, if its file cannot be read.
+    pub damaged_focus: Option<DamagedNodeFacts>,
+}
+
+/// A node whose file cannot be read.
+#[derive(Clone, Debug)]
+pub struct DamagedNodeFacts {
+    pub id: String,
+    /// The path and the line.
+    pub place: String,
+    pub reason: Bilingual,
 }
 
 /// What a session that has no focus needs to know to continue the work.
@@ -220,14 +245,45 @@ pub struct InProgressFacts {
     pub id: String,
     pub title: String,
     pub status: String,
-    /// The last log entry with its time.
-    pub last_log: Option<String>,
+    /// The last log entry that an agent or a person wrote, with its time.
+    pub last_log: Option<(TimeFacts, String)>,
     /// The session that claimed the node.
     pub holder: Option<String>,
     /// The person and the machine of that session, if it is one of a team.
     pub holder_name: Option<String>,
-    /// Local time of the last status change.
-    pub since: String,
+    /// Whether that session is no longer live, so that another one can take the node over.
+    pub has_holder_ended: bool,
+    /// When the status last changed.
+    pub since: TimeFacts,
+}
+
+/// A local time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TimeFacts {
+    /// `YYYY-MM-DD HH:MM:SS`
+    pub stamp: String,
+    pub day: DayFacts,
+}
+
+/// The day of a time, as seen from now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DayFacts {
+    #[default]
+    Other,
+    Yesterday,
+    Today,
+}
+
+impl TimeFacts {
+    /// Returns the time without seconds, and with the day only if that is not today.
+    pub fn to_short(&self, lang: Lang) -> String {
+        let minute = |from: usize| self.stamp.get(from..16).unwrap_or(&self.stamp);
+        match self.day {
+            DayFacts::Today => minute(11).to_owned(),
+            DayFacts::Yesterday => format!("{}{}", lang.pick("昨天 ", "yesterday "), minute(11)),
+            DayFacts::Other => minute(0).to_owned(),
+        }
+    }
 }
 
 /// A node with one text about it, such as its problem. The text can be empty.

@@ -14,16 +14,22 @@ mod decide;
 mod escape_tags;
 mod facts;
 mod render;
+mod told_rules;
 
-pub use builtin::{BUILTIN_RULES, BuiltinRule, PROBLEM_OPEN, SkipReason, known_context, needs_workspaces};
+pub use builtin::{
+    BUILTIN_RULES, BuiltinRule, PROBLEM_OPEN, SkipReason, is_binding_throttle, known_context,
+    needs_workspaces,
+};
 pub use context_hash::ContextHash;
 pub use context_text::{context_text, overview_text};
 pub use custom::{CustomRule, RuleFlaw, RuleSource, check_condition, parse_rules};
 pub use decide::{Rule, RuleTrace, Verdict, decide, is_already_told};
 pub use escape_tags::escape_tags;
 pub use facts::{
-    AvailableFacts, AvailableWorkspace, ChildCounts, DeclaredFacts, DeclaredFile, DigestFacts, FactLine,
-    Facts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts,
-    RefusedWriteFacts, SessionFacts, SummaryFacts, SurroundingsFacts, WorkspaceFacts,
+    AvailableFacts, AvailableWorkspace, ChildCounts, DamagedNodeFacts, DayFacts, DeclaredFacts, DeclaredFile,
+    DigestFacts, FactLine, Facts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText,
+    OverviewFacts, ParentFacts, RefusedWriteFacts, SessionFacts, SummaryFacts, SurroundingsFacts, TimeFacts,
+    WorkspaceFacts,
 };
 pub use render::{CONTEXT_RULES, fit_to_max_bytes, render};
+pub use told_rules::told_rules;

@@ -70,8 +70,8 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         false => session_info::how_to_bind(facts),
         // The session start told the id and the workspaces.
         true if facts.available.total == 0 => {
-            let zh = "本会话未绑定，本项目还没有工作区；workspace_init 创建工作区，session_bind 绑定它。";
-            let en = "Tanmi: not bound, and no workspace in this project yet. workspace_init creates one; session_bind binds it.";
+            let zh = "本会话未绑定，本项目没有活跃的工作区；workspace_init 创建工作区，session_bind 绑定它。";
+            let en = "Tanmi: not bound, and no active workspace in this project. workspace_init creates one; session_bind binds it.";
             facts.lang.pick(zh, en).to_owned()
         }
         true => {

@@ -3,6 +3,7 @@
 
 use tanmi_base::text;
 use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
+use tanmi_workspace::model::PERSON;
 
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason};
 use crate::escape_tags::escape_line;
@@ -24,6 +25,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let name = |name: &str| escape_line(&text::fit(&text::one_line(name), NAME_COLUMNS));
     let (title, id) = (name(&claim.title), name(&claim.id));
     let by = match claim.by.as_str() {
+        PERSON => lang.pick("用户", "the user").to_owned(),
         "" => lang.pick("另一会话", "another session").to_owned(),
         by => name(by),
     };

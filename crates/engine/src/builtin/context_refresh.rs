@@ -22,21 +22,22 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
     ctx.check_session_started()?;
     let now = ContextHash::of(workspace, facts.node.as_ref());
-    let session = &facts.session;
-    let seen = session.seen_context.as_deref();
     let max_bytes = ctx.event.platform.max_bytes;
-    let content =
-        match known_context(ctx.event, seen, session.compacted, session.prompts, facts.refresh_every) {
-            None => context_text(facts, workspace, max_bytes),
-            Some(known) if known != now => changes_text(facts, workspace, &known, max_bytes),
-            Some(_) => {
-                return Err((
-                    "上下文自上次注入后没有变化",
-                    "the context has not changed since it was injected",
-                ));
-            }
-        };
+    let content = match known(ctx) {
+        None => context_text(facts, workspace, max_bytes),
+        Some(known) if known != now => changes_text(facts, workspace, &known, max_bytes),
+        Some(_) => {
+            return Err(("上下文自上次注入后没有变化", "the context has not changed since it was injected"));
+        }
+    };
     RuleOutput::unthrottled(ActionKind::InjectContext, content)
+}
+
+/// Returns the context that the session knows at this prompt, see [`known_context`].
+pub(super) fn known(ctx: &RuleInput<'_>) -> Option<ContextHash> {
+    let session = &ctx.facts.session;
+    let seen = session.seen_context.as_deref();
+    known_context(ctx.event, seen, session.compacted, session.prompts, ctx.facts.refresh_every)
 }
 
 /// Returns the context that the session knows at a prompt, or `None` if the whole context is due: it was not injected

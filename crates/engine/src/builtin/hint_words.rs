@@ -16,11 +16,20 @@ const CONTINUE: &[&str] = &[
     "keep going",
     "let's continue",
     "please continue",
+    "let's go on",
+    "resume",
+    "what is next",
+    "what's next",
     "继续",
     "请继续",
     "继续吧",
     "接着做",
     "接着来",
+    "接着干",
+    "接着上次的来",
+    "继续昨天的工作",
+    "继续上次的工作",
+    "我们继续吧",
 ];
 /// A word directly before `workspace` that names another tool, in lower case.
 const OTHER_TOOLS: &[&str] = &[
@@ -99,7 +108,8 @@ pub fn mentions_workspaces(prompt: &str, after_unbind: bool) -> bool {
 
 /// Returns whether a prompt consists of nothing but the request to continue.
 pub fn asks_to_continue(prompt: &str) -> bool {
-    let prompt = prompt.trim_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '!' | '。' | '！'));
+    let prompt =
+        prompt.trim_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '!' | '?' | '。' | '！' | '？'));
     CONTINUE.iter().any(|text| prompt.eq_ignore_ascii_case(text))
 }
 
@@ -203,10 +213,30 @@ mod tests {
 
     #[test]
     fn asks_to_continue_only_whole_prompts_count() {
-        for prompt in ["go on", "Continue.", " 继续。\n", "请继续", "Let's continue!"] {
+        for prompt in [
+            "go on",
+            "Continue.",
+            " 继续。\n",
+            "请继续",
+            "Let's continue!",
+            "what is next?",
+            "let's go on",
+            "resume",
+            "接着上次的来",
+            "继续昨天的工作",
+            "接着干",
+            "我们继续吧",
+        ] {
             assert!(asks_to_continue(prompt) && !mentions_workspaces(prompt, false), "{prompt}");
         }
-        for prompt in ["", "go on with the parser", "continue: fix the bug", "不继续"] {
+        for prompt in [
+            "",
+            "go on with the parser",
+            "continue: fix the bug",
+            "不继续",
+            "resume the download",
+            "继续昨天的工作：改 README",
+        ] {
             assert!(!asks_to_continue(prompt), "{prompt}");
         }
     }

@@ -40,12 +40,11 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         let en = "Keep in the summary: decisions and their reasons, user preferences, open problems and next steps, the IDs of the current workspace and node.";
         return RuleOutput::unthrottled(ActionKind::Flush, facts.lang.pick(zh, en).to_owned());
     }
-    let show = |value: &Option<i64>| value.map_or_else(|| String::from("?"), |value| value.to_string());
-    let (usage, messages) = (show(&event.payload.usage_percent), show(&event.payload.message_count));
+    let (usage_zh, usage_en) = usage_texts(event.payload.usage_percent, event.payload.message_count);
     let session = session_flag(&facts.session.id);
     let zh = format!(
         "[Memory Flush]\n\n\
-         上下文即将压缩（当前使用率 {usage}%，消息数 {messages}）。请回顾当前对话，将关键事实保存到记忆。\n\n\
+         上下文即将压缩{usage_zh}。请回顾当前对话，将关键事实保存到记忆。\n\n\
          写入规则：提取关键事实（技术决策、架构选择）、用户偏好（编码风格、工具选择）、项目经历（里程碑、重要变更）\n\n\
          写入方式：每条事实调用一次 memory_save，或在终端执行 tanmi memory save-fact \"事实内容\" --type W --entities \"相关实体\" --confidence 0.9{session}\n\n\
          type 分类：W(客观事实) / B(项目经历) / O(用户偏好，需标注 confidence)\n\n\
@@ -53,11 +52,22 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     );
     let en = format!(
         "[Memory Flush]\n\n\
-         The context is about to be compacted ({usage}% used, {messages} messages). Please review this conversation and save its key facts to memory.\n\n\
+         The context is about to be compacted{usage_en}. Please review this conversation and save its key facts to memory.\n\n\
          What to save: key facts (technical decisions, architecture choices), user preferences (coding style, tools), project history (milestones, important changes)\n\n\
          How to save: call memory_save once per fact, or run in a terminal: tanmi memory save-fact \"the fact\" --type W --entities \"related entities\" --confidence 0.9{session}\n\n\
          type: W (objective fact) / B (project history) / O (user preference, needs confidence)\n\n\
          Note: do nothing if there is nothing to save; continue silently without reporting to the user; do not repeat what MEMORY.md contains"
     );
     RuleOutput::unthrottled(ActionKind::Flush, facts.lang.pick(zh, en))
+}
+
+/// Returns how full the context is, in Chinese and English, as far as the client tells.
+fn usage_texts(usage: Option<i64>, messages: Option<i64>) -> (String, String) {
+    let usage = usage.map(|usage| (format!("当前使用率 {usage}%"), format!("{usage}% used")));
+    let messages = messages.map(|messages| (format!("消息数 {messages}"), format!("{messages} messages")));
+    let (zh, en): (Vec<String>, Vec<String>) = usage.into_iter().chain(messages).unzip();
+    match zh.is_empty() {
+        true => (String::new(), String::new()),
+        false => (format!("（{}）", zh.join("，")), format!(" ({})", en.join(", "))),
+    }
 }

@@ -23,7 +23,7 @@ const REMINDERS: &[Reminder] = &[
         applies: |node, _| !node.problem.is_empty(),
         throttled: false,
         zh: "⚠️ 当前节点存在问题记录。\n建议：先解决问题再继续，或使用 problem_clear 清除已解决的问题。",
-        en: "⚠️ The current node has an open problem.\nSuggestion: solve it before continuing, or call problem_clear if it is already solved.",
+        en: "Solve it before continuing; problem_clear when it is solved.",
     },
     Reminder {
         key: "log_timeout",
@@ -91,7 +91,7 @@ pub fn choose(facts: &Facts) -> Result<&'static Reminder, SkipReason> {
             .find(|reminder| (reminder.applies)(node, facts.now))
             .ok_or(("没有适用的提醒", "no reminder applies to the focused node")),
         None => reminders
-            .find(|reminder| reminder.key == PLAN_COMPLETED && workspace.has_unstarted_plan)
+            .find(|reminder| reminder.key == PLAN_COMPLETED && workspace.unstarted_tasks > 0)
             .ok_or(("没有聚焦的节点", "no node is focused")),
     }
 }

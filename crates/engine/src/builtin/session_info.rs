@@ -1,9 +1,9 @@
 //! Tells an unbound session its id when it starts, so that it can be bound.
 
 use tanmi_base::text;
-use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
+use tanmi_event::{ActionKind, BuiltinRuleId, EventKind, StartSource};
 
-use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason};
+use super::{BOUND, BuiltinRule, NO_PROJECT_DATA, RuleInput, RuleOutput, SkipReason};
 use crate::escape_tags::escape_line;
 use crate::facts::{AvailableFacts, AvailableWorkspace, Facts};
 
@@ -24,6 +24,10 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         return Err(BOUND);
     }
     ctx.check_workspace_not_lost()?;
+    // Nothing is lost by a compaction where nothing was told.
+    if ctx.event.payload.start == Some(StartSource::Compact) && !facts.has_project_data {
+        return Err(NO_PROJECT_DATA);
+    }
     RuleOutput::unthrottled(ActionKind::SessionInfo, how_to_bind(facts))
 }
 
@@ -34,19 +38,28 @@ const NAME_COLUMNS: usize = 40;
 pub(super) fn how_to_bind(facts: &Facts) -> String {
     let id = escape_line(&facts.session.id);
     let (zh, en) = available(facts);
-    let zh = format!("你的会话 ID 是 {id}，可以用它调用 session_bind。\n本会话未绑定工作区。{zh}");
+    let zh = match facts.available.total {
+        0 => format!("会话 {id} 未绑定。{zh}"),
+        _ => format!("你的会话 ID 是 {id}，可以用它调用 session_bind。\n本会话未绑定工作区。{zh}"),
+    };
     let en = format!("Tanmi: session {id}, not bound. {en}");
     facts.lang.pick(zh, en)
 }
 
 /// Returns which workspaces the session can be bound to, in Chinese and English.
 fn available(facts: &Facts) -> (String, String) {
-    let AvailableFacts { total, first } = &facts.available;
+    let AvailableFacts { total, archived, first } = &facts.available;
     if *total == 0 {
-        return (
-            String::from("本项目还没有工作区；workspace_init 创建工作区。"),
-            String::from("No workspace in this project yet; workspace_init creates one."),
-        );
+        return match archived {
+            0 => (
+                String::from("本项目还没有工作区；workspace_init 可创建。"),
+                String::from("No workspace in this project yet; workspace_init creates one."),
+            ),
+            archived => (
+                format!("本项目的 {archived} 个工作区均已归档；workspace_init 可新建。"),
+                format!("No active workspace here ({archived} archived); workspace_init creates one."),
+            ),
+        };
     }
     if first.is_empty() {
         return (
@@ -68,7 +81,7 @@ fn available(facts: &Facts) -> (String, String) {
         }
     };
     (
-        format!("本项目的工作区：{}{zh}。", names.join("，")),
+        format!("本项目的工作区：{}{zh}。session_bind 可继续其中一个。", names.join("，")),
         format!("Workspaces here: {}{en}. session_bind continues one.", names.join(", ")),
     )
 }

@@ -4,7 +4,7 @@ use tanmi_base::text;
 use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
 use super::reminders::{self, PLAN_COMPLETED, PROBLEM_OPEN, Reminder};
-use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, default_throttle};
+use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, context_refresh, default_throttle};
 use crate::escape_tags::{cut_escaped, escape_line};
 use crate::facts::{Facts, NodeFacts};
 
@@ -18,7 +18,7 @@ pub const RULE: BuiltinRule = BuiltinRule {
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     match reminders::choose(ctx.facts)? {
-        reminder if reminder.key == PROBLEM_OPEN && ctx.has_context => {
+        reminder if reminder.key == PROBLEM_OPEN && ctx.has_context && !is_left_out(ctx) => {
             Err(("上下文已包含该问题", "the context contains the problem"))
         }
         reminder if reminder.key == PLAN_COMPLETED => {
@@ -28,11 +28,21 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     }
 }
 
+/// Returns whether the context that this prompt injects leaves out the open problem: it only tells changes, and the session
+/// knows the problem.
+fn is_left_out(ctx: &RuleInput<'_>) -> bool {
+    let session = &ctx.facts.session;
+    ctx.facts.node.as_ref().is_some_and(|node| session.knows_problem_of(node))
+        && context_refresh::known(ctx).is_some()
+}
+
 pub(super) fn output(ctx: &RuleInput<'_>, reminder: &Reminder, rule: BuiltinRuleId) -> RuleOutput {
     let lang = ctx.facts.lang;
-    let content = match ctx.facts.node.as_ref().filter(|_| reminder.key == PROBLEM_OPEN) {
-        Some(node) => problem_text(ctx.facts, node, lang.pick(reminder.zh, reminder.en)),
-        None => lang.pick(reminder.zh, reminder.en).to_owned(),
+    let advice = lang.pick(reminder.zh, reminder.en);
+    let content = match (reminder.key, &ctx.facts.node) {
+        (PROBLEM_OPEN, Some(node)) => problem_text(ctx.facts, node, advice),
+        (PLAN_COMPLETED, _) => plan_text(ctx.facts, advice),
+        _ => advice.to_owned(),
     };
     RuleOutput {
         kind: ActionKind::SmartReminder,
@@ -47,19 +57,50 @@ const NEXT_STEP_BYTES: usize = 300;
 /// The limit in bytes of the one line about a problem that the session knows.
 const KNOWN_PROBLEM_BYTES: usize = 140;
 
+/// The maximum width of the title of the node.
+const TITLE_COLUMNS: usize = 60;
+
 /// Returns the open problem in full with `advice`, or one short line if the session knows it.
 fn problem_text(facts: &Facts, node: &NodeFacts, advice: &str) -> String {
     let lang = facts.lang;
     let line = |text: &str, max: usize| cut_escaped(&escape_line(&text::one_line(text)), max);
-    if facts.session.told_problem.is_some() && facts.session.told_problem == node.problem_hash() {
+    if facts.session.knows_problem_of(node) {
         let label = lang.pick("⚠️ 问题仍未解决：", "⚠️ Still open: ");
         return format!("{label}{}", line(&node.problem, KNOWN_PROBLEM_BYTES - label.len()));
     }
-    let mut content =
-        format!("{advice}\n{}{}", lang.pick("问题：", "Problem: "), line(&node.problem, PROBLEM_BYTES));
-    if !node.next_step.is_empty() {
-        let next_step = line(&node.next_step, NEXT_STEP_BYTES);
-        content.push_str(&format!("\n{}{next_step}", lang.pick("下一步：", "Next step: ")));
-    }
-    content
+    let title = escape_line(&text::fit(&text::one_line(&node.title), TITLE_COLUMNS));
+    let problem = line(&node.problem, PROBLEM_BYTES);
+    let next_step = match node.next_step.as_str() {
+        "" => String::new(),
+        text => format!("\n{}{}", lang.pick("下一步：", "Next step: "), line(text, NEXT_STEP_BYTES)),
+    };
+    lang.pick(
+        format!("{advice}\n问题（{title}）：{problem}{next_step}"),
+        format!("⚠️ Open problem on {title}: {problem}{next_step}\n{advice}"),
+    )
+}
+
+/// From this number on, tasks are not counted.
+const MANY_TASKS: usize = 200;
+
+/// Returns the reminder to confirm a plan with the number of its tasks, if none is started. The Chinese text is that of the
+/// specification, without a number.
+fn plan_text(facts: &Facts, advice: &str) -> String {
+    let of_focus = |node: &NodeFacts| node.children.filter(|children| children.pending == children.total);
+    let tasks = match &facts.node {
+        Some(node) => {
+            of_focus(node).map_or(0, |children| usize::try_from(children.total).unwrap_or(MANY_TASKS))
+        }
+        None => facts.workspace.as_ref().map_or(0, |workspace| workspace.unstarted_tasks),
+    };
+    let (count, none) = match tasks {
+        0 => return advice.to_owned(),
+        1 => (String::from("1 task"), "it is not started"),
+        MANY_TASKS.. => (format!("{MANY_TASKS} tasks or more"), "none is started"),
+        _ => (format!("{tasks} tasks"), "none is started"),
+    };
+    facts.lang.pick(
+        advice.to_owned(),
+        format!("📋 The plan has {count} and {none}. Show it to the user and wait for their confirmation."),
+    )
 }

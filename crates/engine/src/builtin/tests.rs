@@ -8,9 +8,9 @@ use tanmi_workspace::model::NodeStatus;
 use super::*;
 use crate::context_hash::ContextHash;
 use crate::facts::{
-    AvailableFacts, AvailableWorkspace, ChildCounts, FactLine, InProgressFacts, LostClaimFacts, MemoryFacts,
-    NodeFacts, NodeText, OverviewFacts, ParentFacts, RefusedWriteFacts, SessionFacts, SummaryFacts,
-    SurroundingsFacts, WorkspaceFacts,
+    AvailableFacts, AvailableWorkspace, ChildCounts, DamagedNodeFacts, DayFacts, FactLine, InProgressFacts,
+    LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts, RefusedWriteFacts,
+    SessionFacts, SummaryFacts, SurroundingsFacts, TimeFacts, WorkspaceFacts,
 };
 use crate::{BUILTIN_RULES, decide};
 
@@ -81,6 +81,7 @@ fn available() -> AvailableFacts {
     };
     AvailableFacts {
         total: 5,
+        archived: 0,
         first: vec![workspace("ws-x", "Rework auth", 3), workspace("ws-y", "Docs site", 0)],
     }
 }
@@ -91,6 +92,14 @@ fn refused_writes() -> Vec<RefusedWriteFacts> {
         reason: String::from("workspace ws-mg8k2x9a-4hj7qp is archived"),
     };
     vec![write("Tokens are signed with RS256"), write("Rotated the key")]
+}
+
+fn damaged_focus() -> DamagedNodeFacts {
+    DamagedNodeFacts {
+        id: "node-y".into(),
+        place: "/p/.tanmi-workspace/ws-x/nodes/node-y/Node.md:3".into(),
+        reason: tanmi_base::Bilingual::new("缺少 status", "status is missing"),
+    }
 }
 
 fn lost_claims() -> Vec<LostClaimFacts> {
@@ -121,20 +130,26 @@ fn with_overview(lang: Lang) -> Facts {
         title: title.into(),
         text: text.into(),
     };
+    let time = |stamp: &str, day| TimeFacts { stamp: stamp.into(), day };
     let in_progress = |holder: Option<&str>| InProgressFacts {
         id: "node-a".into(),
         title: "Issue tokens".into(),
         status: "implementing".into(),
-        last_log: Some("2025-12-10 14:02:00 signed with RS256".into()),
+        last_log: Some((time("2025-12-10 14:02:00", DayFacts::Yesterday), "signed with RS256".into())),
         holder: holder.map(String::from),
         holder_name: holder.filter(|holder| *holder == "bob-1").map(|_| "bob (build-server)".into()),
-        since: "2025-12-10 13:00:00".into(),
+        has_holder_ended: holder == Some("other"),
+        since: match holder {
+            Some("abc123") => time("2025-12-11 13:00:00", DayFacts::Today),
+            _ => time("2025-12-09 13:00:00", DayFacts::Other),
+        },
     };
     let overview = OverviewFacts {
         in_progress: vec![
             in_progress(Some("abc123")),
             in_progress(Some("other")),
             in_progress(Some("bob-1")),
+            in_progress(Some("@person")),
             in_progress(None),
         ],
         problems: vec![node("node-b", "Check tokens", "clock skew")],
@@ -202,12 +217,30 @@ fn builtin_rules_by_event_and_platform_inject_expected_text() {
             show("prompt, bound, claim ended", injected_text(&prompt("x"), &lost));
             let mut refused = bound(lang);
             refused.session.refused_writes = refused_writes();
+            lost.session.lost_claims[0].by = "@person".into();
+            show("prompt, bound, claim ended by the user", injected_text(&prompt("x"), &lost));
+            let mut damaged = Facts { node: None, ..bound(lang) };
+            damaged.workspace.as_mut().unwrap().damaged_focus = Some(damaged_focus());
+            show("start, bound, focus damaged", injected_text(&start, &damaged));
+            show("prompt, bound, focus damaged", injected_text(&prompt("x"), &damaged));
+            let mut archived = Facts { workspace: None, node: None, ..bound(lang) };
+            archived.session.archived_workspace = Some(("ws-x".into(), "Rework auth".into()));
+            show("start, workspace archived", injected_text(&start, &archived));
+            show("prompt, workspace archived", injected_text(&prompt("go on"), &archived));
+            let mut gone = Facts { workspace: None, node: None, ..bound(lang) };
+            gone.session.lost_workspace = Some("ws-x".into());
+            show("start, workspace lost", injected_text(&start, &gone));
             show("prompt, bound, write refused", injected_text(&prompt("x"), &refused));
             show("prompt, unbound, keyword", injected_text(&prompt("继续工作区任务"), &unbound(lang)));
             let none = Facts { available: AvailableFacts::default(), ..unbound(lang) };
             show("start, unbound, no workspace", injected_text(&start, &none));
-            let untrusted =
-                Facts { available: AvailableFacts { total: 2, first: Vec::new() }, ..unbound(lang) };
+            let mut all_archived = none.clone();
+            all_archived.available.archived = 2;
+            show("start, unbound, only archived workspaces", injected_text(&start, &all_archived));
+            let untrusted = Facts {
+                available: AvailableFacts { total: 2, ..AvailableFacts::default() },
+                ..unbound(lang)
+            };
             show("start, unbound, not trusted", injected_text(&start, &untrusted));
             let mut started = unbound(lang);
             started.session.hooks_seen.push(EventKind::SessionStart);
@@ -302,6 +335,34 @@ fn context_refresh_tells_only_what_changed() {
         moved,
         "Focus is now: Check tokens (implementing) node-2\nRequirement: Expiry\nProblem: Clock skew"
     );
+    let renamed = told(&|facts| {
+        facts.session.seen_focus = Some("node-y".into());
+        facts.node.as_mut().unwrap().title = "Check all tokens".into();
+    });
+    assert_eq!(
+        renamed,
+        "The focused node changed, now: Check all tokens (implementing) node-y\nRequirement: Check the signature"
+    );
+    let with_known_problem = told(&|facts| {
+        let node = facts.node.as_mut().unwrap();
+        (node.problem, node.next_step) = ("clock skew ".repeat(100), "allow 60 s ".repeat(50));
+        facts.session.told_problem = node.problem_hash();
+        rules(facts);
+    });
+    assert!(with_known_problem.contains("\n⚠️ Still open: clock skew"), "{with_known_problem}");
+    let (changes, reminder) = with_known_problem.split_once("\n⚠️").unwrap();
+    assert!(changes.len() <= 200 && reminder.len() <= 140, "{with_known_problem}");
+    assert!(!changes.contains("clock skew"), "{with_known_problem}");
+    let same_as_title = told(&|facts| {
+        let node = facts.node.as_mut().unwrap();
+        (node.id, node.title, node.requirement) = ("node-2".into(), "Roll out".into(), "Roll out".into());
+    });
+    assert_eq!(same_as_title, "Focus is now: Roll out (implementing) node-2");
+    let damaged = told(&|facts| {
+        facts.node = None;
+        facts.workspace.as_mut().unwrap().damaged_focus = Some(damaged_focus());
+    });
+    assert!(damaged.starts_with("Focused node: node-y cannot be read: /p/.tanmi"), "{damaged}");
     let goal = told(&|facts| facts.workspace.as_mut().unwrap().goal = "Ship it".into());
     assert!(goal.ends_with("\nGoal: Ship it") && goal.lines().count() == 2, "{goal}");
     let unfocused = told(&|facts| facts.node = None);
@@ -466,6 +527,39 @@ fn memory_flush_in_chinese_contains_specified_sentences() {
         paragraphs[5..],
         ["注意：无需保存则不操作；静默继续，不向用户报告；不重复 MEMORY.md 已有内容"]
     );
+}
+
+#[test]
+fn memory_flush_without_usage_has_no_numbers() {
+    for (lang, text) in [(Lang::Zh, "上下文即将压缩。"), (Lang::En, "The context is about to be compacted. ")]
+    {
+        let injected = texts(&event(&CURSOR, EventKind::PreCompact, ""), &unbound(lang)).remove(0);
+        assert!(injected.contains(text) && !injected.contains('?'), "{injected}");
+        let mut half = event(&CURSOR, EventKind::PreCompact, "");
+        half.payload.usage_percent = Some(85);
+        let injected = texts(&half, &unbound(lang)).remove(0);
+        assert!(injected.contains("85%") && !injected.contains('?'), "{injected}");
+    }
+}
+
+#[test]
+fn session_info_after_compaction_without_project_data_is_silent() {
+    let mut start = event(&CLAUDE_CODE, EventKind::SessionStart, "");
+    let none = Facts { available: AvailableFacts::default(), has_project_data: false, ..unbound(Lang::En) };
+    assert!(run(&start, &none).should_respond);
+    start.payload.start = Some(tanmi_event::StartSource::Compact);
+    assert!(!run(&start, &none).should_respond);
+    assert!(run(&start, &unbound(Lang::En)).should_respond);
+}
+
+#[test]
+fn session_info_without_workspace_stays_within_120_bytes() {
+    for lang in [Lang::Zh, Lang::En] {
+        let mut facts = Facts { available: AvailableFacts::default(), ..unbound(lang) };
+        facts.session.id = String::from("0a1b2c3d-1111-4222-8333-444455556666");
+        let text = texts(&event(&CLAUDE_CODE, EventKind::SessionStart, ""), &facts).remove(0);
+        assert!(text.len() <= 130 && !text.contains("session_bind"), "{} {text}", text.len());
+    }
 }
 
 #[test]

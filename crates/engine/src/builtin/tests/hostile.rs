@@ -34,15 +34,19 @@ fn hostile_facts(lang: Lang) -> Facts {
         DeclaredFile { path: text(), text: format!("{HOSTILE}{}", "long ".repeat(3000)) },
         DeclaredFile { path: text(), text: text() },
     ];
+    let time = || TimeFacts { stamp: text(), day: DayFacts::Other };
+    let damaged =
+        DamagedNodeFacts { id: text(), place: text(), reason: tanmi_base::Bilingual::new(text(), text()) };
     let overview = OverviewFacts {
         in_progress: vec![InProgressFacts {
             id: text(),
             title: text(),
             status: text(),
-            last_log: Some(text()),
+            last_log: Some((time(), text())),
             holder: Some(text()),
             holder_name: Some(text()),
-            since: text(),
+            has_holder_ended: true,
+            since: time(),
         }],
         problems: vec![NodeText { id: text(), title: text(), text: text() }],
         next: vec![NodeText { id: text(), title: text(), text: text() }],
@@ -51,6 +55,7 @@ fn hostile_facts(lang: Lang) -> Facts {
         session: SessionFacts {
             id: text(),
             lost_workspace: Some(text()),
+            archived_workspace: Some((text(), text())),
             lost_claims: vec![LostClaimFacts { id: text(), title: text(), by: text(), is_taken: true }],
             refused_writes: vec![RefusedWriteFacts { text: text(), reason: text() }],
             ..SessionFacts::default()
@@ -64,7 +69,8 @@ fn hostile_facts(lang: Lang) -> Facts {
             docs: vec![text()],
             progress: None,
             overview: overview.clone(),
-            has_unstarted_plan: true,
+            unstarted_tasks: 3,
+            damaged_focus: Some(damaged),
         }),
         node: Some(NodeFacts {
             id: text(),
@@ -104,6 +110,7 @@ fn hostile_facts(lang: Lang) -> Facts {
         declared: Ok(DeclaredFacts { files, ..DeclaredFacts::default() }),
         available: AvailableFacts {
             total: 1,
+            archived: 0,
             first: vec![AvailableWorkspace {
                 id: text(),
                 name: text(),
@@ -133,7 +140,7 @@ fn builtin_rules_hostile_facts_are_escaped_in_every_text() {
         let with_command = Facts { suggests_commands: true, ..bound.clone() };
         let unbound = Facts { workspace: None, node: None, ..bound.clone() };
         let mut never_bound = unbound.clone();
-        never_bound.session.lost_workspace = None;
+        (never_bound.session.lost_workspace, never_bound.session.archived_workspace) = (None, None);
         let no_workspaces = Facts { available: AvailableFacts::default(), ..never_bound.clone() };
         let mut seen = bound.clone();
         seen.session.seen_context = bound

@@ -11,15 +11,16 @@ fn plan_confirm_without_focus_follows_unstarted_plan() {
     for (has_focus, has_plan, expected) in
         [(false, true, true), (false, false, false), (true, true, false), (true, false, false)]
     {
-        for (lang, text) in
-            [(Lang::En, "📋 The tasks of the plan"), (Lang::Zh, "📋 计划节点已创建完子任务。")]
-        {
+        for (lang, text) in [
+            (Lang::En, "📋 The plan has 6 tasks and none is started."),
+            (Lang::Zh, "📋 计划节点已创建完子任务。"),
+        ] {
             let mut facts = bound(lang);
             if !has_focus {
                 facts.node = None;
             }
             let workspace = facts.workspace.as_mut().unwrap();
-            workspace.has_unstarted_plan = has_plan;
+            workspace.unstarted_tasks = if has_plan { 6 } else { 0 };
             facts.session.seen_context = Some(ContextHash::of(workspace, facts.node.as_ref()).to_string());
             let decision = run(&prompt, &facts);
             let told = decision.actions.iter().any(|action| action.content.starts_with(text));
