@@ -176,6 +176,9 @@ pub(crate) fn digest_of(state: &SessionState, project: &str) -> Option<DigestFac
             "fact" => digest.facts += 1,
             _ => {
                 if let Some(status) = change.strip_prefix("moved-") {
+                    if NodeStatus::from_word(status).is_some_and(NodeStatus::is_done) {
+                        problems.retain(|(known, _)| known != node);
+                    }
                     replace(&mut moved, node, format!("{text} ({status}) {node}"));
                 }
             }

@@ -73,6 +73,8 @@ pub enum Error {
     },
     NoWorkspace {
         project: PathBuf,
+        /// The archived workspace that was changed last.
+        archived: Option<(WorkspaceId, String)>,
     },
     AmbiguousWorkspace {
         candidates: Vec<(WorkspaceId, String)>,
@@ -270,7 +272,7 @@ impl Error {
             Error::NotCurrent { id, by } => {
                 (format!("记忆 {id} 已被 {by} 取代"), format!("memory {id} has been superseded by {by}"))
             }
-            Error::NoWorkspace { project } => (
+            Error::NoWorkspace { project, .. } => (
                 format!("{} 中没有活跃的工作区", project.display()),
                 format!("no active workspace in {}", project.display()),
             ),
@@ -443,6 +445,24 @@ impl Error {
             }
             // Only the user moves the data of a project.
             Error::Team(problem) if interface == Interface::CommandLine => problem.hint(),
+            Error::NoWorkspace { archived: Some((id, name)), .. } => {
+                let name = tanmi_base::text::fit(&tanmi_base::text::one_line(name), 60);
+                let (create_zh, create_en) = create_workspace_hint(interface);
+                let (zh, en) = interface.pick(
+                    (
+                        format!("`tanmi workspace restore {id}` 恢复已归档的「{name}」"),
+                        format!("`tanmi workspace restore {id}` restores the archived “{name}”"),
+                    ),
+                    (
+                        format!("若用户要继续已归档的「{name}」，用 `workspace_restore` 恢复 {id}"),
+                        format!(
+                            "if the user wants to continue the archived “{name}”, `workspace_restore` restores {id}"
+                        ),
+                    ),
+                    (format!("恢复已归档的「{name}」"), format!("restore the archived “{name}”")),
+                );
+                (format!("{zh}；或者{create_zh}"), format!("{en}; or {create_en}"))
+            }
             Error::NoWorkspace { .. } => {
                 let (create_zh, create_en) = create_workspace_hint(interface);
                 let (zh, en) = interface.pick(

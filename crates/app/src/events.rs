@@ -101,6 +101,9 @@ impl EventService {
         event.payload.prompt = prompt;
         event.payload.start = (kind == EventKind::SessionStart).then_some(StartSource::Startup);
         let bound = self.sessions.resolver().binding(session)?.is_some();
+        if !bound {
+            self.core.project.check()?;
+        }
         let mut answer = json!({"bound": bound, "sessionId": session});
         let seen = self.core.states().read(session).hooks;
         if is_already_told(&event, |kind| seen.contains_key(kind.as_str())) {

@@ -97,9 +97,9 @@ pub struct LogResult {
 pub struct ProblemResult {
     pub node_id: String,
     pub problem: Option<Problem>,
-    /// Whether this call cleared a problem.
-    #[serde(skip)]
-    pub cleared: bool,
+    /// Whether there was a problem, for a call that clears it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cleared: Option<bool>,
 }
 
 /// Arguments of a transition.
@@ -360,8 +360,9 @@ impl NodeService {
         Ok(InWorkspace::committed(ws, change, result))
     }
 
-    /// Notes a transition as a call of its session.
+    /// Notes a transition as a call of its session, and as the end of the claim of another one.
     fn note_step(&self, scope: &CallScope, step: &Transition) {
+        self.sessions.note_lost_claim(&scope.workspace, scope.session.as_deref(), step);
         let moved =
             CallChange::Moved { node: step.node_id.to_string(), to: step.to, title: step.title.clone() };
         self.core.note_call(scope.session.as_deref(), scope.workspace.project.as_ref(), moved);
@@ -436,8 +437,10 @@ impl NodeService {
         target: &Target,
         command: Command,
     ) -> Result<InWorkspace<ProblemResult>> {
+        let is_clear = matches!(command, Command::ClearProblem { .. });
         let (outcome, change) = self.run(ws, command)?;
-        let (problem, cleared) = outcome.into_problem()?;
+        let (problem, is_cleared) = outcome.into_problem()?;
+        let cleared = is_clear.then_some(is_cleared);
         let node = target.to_string();
         // A next step alone is no problem.
         let description = problem.as_ref().map(|problem| problem.description.clone());
@@ -452,7 +455,7 @@ impl NodeService {
 
     pub fn problem(&self, ws: &WorkspaceRef, target: &Target) -> Result<InWorkspace<ProblemResult>> {
         let problem = ws.store().activity(&ws.id, target, self.core.now())?.problem;
-        Ok(InWorkspace::read(ws, ProblemResult { node_id: target.to_string(), problem, cleared: false }))
+        Ok(InWorkspace::read(ws, ProblemResult { node_id: target.to_string(), problem, cleared: None }))
     }
 }
 

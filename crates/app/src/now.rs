@@ -15,7 +15,6 @@ use crate::activity::{ActivityLog, NodeState};
 use crate::error::Result;
 use crate::presence;
 use crate::sessions::{SessionFilter, SessionLine, SessionService};
-use crate::stores::Project;
 
 /// The maximum number of nodes in each list, of workspaces of a project, and of sessions.
 const MAX_NODES: usize = 20;
@@ -116,7 +115,7 @@ impl ActivityLog {
                 goal: text::cut(&workspace.goal, LINE_BYTES),
                 progress,
                 active_at: entry.active_at,
-                plan_waits: running.total == 0 && has_unstarted_plan(project.as_ref(), &workspace.id),
+                plan_waits: running.total == 0 && project.snapshots().unstarted_tasks(&workspace.id) > 0,
                 running,
                 problems: nodes(NodeStateFilter { has_problem: true, ..NodeStateFilter::default() })?,
                 failed: nodes(NodeStateFilter { statuses: &["failed"], ..NodeStateFilter::default() })?,
@@ -132,10 +131,6 @@ impl ActivityLog {
         let team = presence::elsewhere(project.as_ref(), None, &self.core.states(), self.core.now());
         Ok(ProjectNow { project: folder.display().to_string(), team, workspaces })
     }
-}
-
-fn has_unstarted_plan(project: &dyn Project, id: &WorkspaceId) -> bool {
-    project.snapshots().has_unstarted_plan(id)
 }
 
 fn node_states(

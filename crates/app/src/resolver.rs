@@ -148,20 +148,24 @@ impl Resolver {
     /// Returns the binding of a session, if its workspace exists and is active. Fails if its project cannot be used:
     /// a call must not use another workspace instead.
     pub fn binding(&self, session: &str) -> Result<Option<SessionBinding>> {
+        let found = self.bound_workspace(session)?;
+        let is_active = |header: &Workspace| header.status == WorkspaceStatus::Active;
+        Ok(found.filter(|(_, header)| is_active(header)).map(|(bound, _)| bound))
+    }
+
+    /// Same as [`Resolver::binding`], with the workspace, also if that is archived.
+    fn bound_workspace(&self, session: &str) -> Result<Option<(SessionBinding, Workspace)>> {
         let Some(binding) = self.core.stores.bindings.find(session)? else { return Ok(None) };
         let Ok(id) = WorkspaceId::parse(&binding.workspace_id) else { return Ok(None) };
         let project = self.core.stores.projects.in_folder(&binding.project);
         project.check()?;
         let headers = project.workspaces().headers().unwrap_or_default();
         let header = headers.into_iter().find(|(known, _)| *known == id).and_then(|(_, header)| header);
-        let active = header.filter(|header| header.status == WorkspaceStatus::Active);
-        Ok(active.map(|header| {
+        Ok(header.map(|header| {
             let focus = binding.focused_node_id.as_deref().and_then(|id| NodeId::parse(id).ok());
-            SessionBinding {
-                session: session.to_owned(),
-                workspace: WorkspaceRef { project, id },
-                focused_node_id: focus.or(header.focused_node_id),
-            }
+            let focused_node_id = focus.or_else(|| header.focused_node_id.clone());
+            let workspace = WorkspaceRef { project, id };
+            (SessionBinding { session: session.to_owned(), workspace, focused_node_id }, header)
         }))
     }
 
@@ -174,13 +178,21 @@ impl Resolver {
             Err(Error::AmbiguousSession { candidates }) if !is_needed => (None, candidates),
             other => (other?, Vec::new()),
         };
-        let bound = match session.as_deref().map(|session| self.binding(session)).transpose() {
+        let found = match session.as_deref().map(|session| self.bound_workspace(session)).transpose() {
             Err(_) if !is_needed => None,
             other => other?.flatten(),
         };
         // A command in another project than that of its session is about its own project.
         let is_near = |bound: &SessionBinding| {
             self.core.env.long_running || bound.workspace.project.id() == self.core.project.id()
+        };
+        let bound = match found {
+            Some((bound, header)) if header.status == WorkspaceStatus::Active => Some(bound),
+            // The session means its workspace, not another one of the project.
+            Some((bound, Workspace { id, name, .. })) if is_needed && is_near(&bound) => {
+                return Err(tanmi_workspace::Error::WorkspaceArchived { id, name }.into());
+            }
+            _ => None,
         };
         let workspace = match (call.workspace, &bound) {
             (Some(named), _) => self.find(&self.workspace_id(named)?)?,
@@ -233,7 +245,12 @@ impl Resolver {
         let mut active = active_workspaces(project.as_ref())?;
         match active.len() {
             1 => Ok(WorkspaceRef { project, id: active.remove(0).0 }),
-            0 => Err(Error::NoWorkspace { project: project.checkout().to_owned() }),
+            0 => {
+                let headers = project.workspaces().headers()?.into_iter().filter_map(|(_, header)| header);
+                let archived = headers.max_by_key(|header| header.updated_at);
+                let archived = archived.map(|header| (header.id, header.name));
+                Err(Error::NoWorkspace { project: project.checkout().to_owned(), archived })
+            }
             _ => Err(Error::AmbiguousWorkspace { candidates: active }),
         }
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use tanmi_base::{Lang, Millis, text};
+use tanmi_base::{Lang, Millis, id, text};
 use tanmi_platform::CLIENTS;
-use tanmi_session::{Binding, SessionState, States, current_process, is_running};
+use tanmi_session::{Binding, LostClaim, SessionState, States, current_process, is_running};
 use tanmi_workspace::command::LiveSessions;
 use tanmi_workspace::limits::{LINE_BYTES, fit_title};
-use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceId, WorkspaceStatus};
-use tanmi_workspace::ops::DeletedSubtree;
+use tanmi_workspace::model::{NodeId, NodeStatus, Operator, PERSON, WorkspaceStatus};
+use tanmi_workspace::ops::{DeletedSubtree, Transition};
 
 use crate::core::{Core, WorkspaceRef};
 use crate::error::Result;
@@ -19,28 +19,11 @@ use crate::pipeline::KnownContext;
 use crate::resolver::{LIVE_FOR, Resolver, SessionBinding};
 use crate::stores::Project;
 use crate::workspaces::{WorkspaceFilter, WorkspaceLine, WorkspaceService};
-use crate::{pipeline, presence, trust};
+use crate::{pipeline, presence};
 
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct BindResult {
-    pub success: bool,
-    pub message: String,
-    pub binding: BindingView,
-    /// What is in progress, open problems and what comes next, if no node is focused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub overview: Option<String>,
-    /// How the agent can read the context at once.
-    pub hint: &'static str,
-}
+mod bind;
 
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct BindingView {
-    pub session_id: String,
-    pub workspace_id: WorkspaceId,
-    pub focused_node_id: Option<NodeId>,
-}
+pub use bind::{BindResult, BindingView};
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -115,49 +98,6 @@ impl SessionService {
 
     pub(crate) fn resolver(&self) -> &Resolver {
         &self.resolver
-    }
-
-    /// Binds a session. Without a workspace id, uses the only active workspace of this project, even if the session
-    /// was bound to another one before.
-    pub fn bind(&self, session: &str, workspace: Option<&str>, node: Option<&str>) -> Result<BindResult> {
-        let ws = match workspace {
-            Some(id) => self.resolver.workspace(id)?,
-            None => self.resolver.only_active_workspace()?,
-        };
-        let node = node.map(|node| self.resolver.node_id(&ws, "nodeId", node)).transpose()?;
-        // Reads the files that changed, so that the overview below is up to date.
-        let (workspace, _) = ws.store().summary(&ws.id, self.core.now())?;
-        if workspace.status == WorkspaceStatus::Archived {
-            return Err(tanmi_workspace::Error::WorkspaceArchived { id: workspace.id }.into());
-        }
-        if let Some(node) = &node {
-            self.check_node_exists(&ws, node)?;
-        }
-        let lang = self.core.lang_in(&workspace);
-        let binding = Binding {
-            workspace_id: ws.id.to_string(),
-            focused_node_id: node.as_ref().map(NodeId::to_string),
-            bound_at: self.core.now(),
-            project: ws.project.folder().to_owned(),
-            project_id: trust::folder_id(ws.project.folder()),
-            other: Default::default(),
-        };
-        self.core.stores.bindings.bind(session, &binding)?;
-        // The context of the new workspace has not been injected yet.
-        self.core.states().update(session, |state| {
-            (state.seen_context, state.was_unbound_by_user, state.alive_at) = (None, false, self.core.now());
-            state.hooks.clear();
-        })?;
-        self.core.run_retention();
-        let message = bind_message(lang, &fit_title(&workspace.name));
-        let overview = node.is_none().then(|| overview(&ws, session, lang)).flatten();
-        let binding =
-            BindingView { session_id: session.to_owned(), workspace_id: ws.id, focused_node_id: node };
-        let hint = lang.pick(
-            "目标、规则和聚焦节点从下一条提示词起自动注入；context_get 可立即查看",
-            "Goal, rules and the focused node are injected from the next prompt on; context_get returns them now",
-        );
-        Ok(BindResult { success: true, message, binding, overview, hint })
     }
 
     fn check_node_exists(&self, ws: &WorkspaceRef, node: &NodeId) -> Result<()> {
@@ -302,6 +242,27 @@ impl SessionService {
         Ok(json!({"bound": false, "sessionId": session, "availableWorkspaces": available}))
     }
 
+    /// Notes in the state of a session that a transition of another caller ended its claim. Its next prompt tells it. In a
+    /// joined project the thread that follows the server does this.
+    pub(crate) fn note_lost_claim(&self, ws: &WorkspaceRef, by: Option<&str>, step: &Transition) {
+        let states = self.core.states();
+        let is_known = |session: &&String| *session != PERSON && states.exists(session);
+        let previous = step.previous_holder.as_ref().filter(is_known);
+        let Some(previous) = previous.filter(|_| ws.project.team().is_none()) else { return };
+        let by = match by {
+            Some(session) => {
+                let client = self.client(session).map(|client| format!("{client} ")).unwrap_or_default();
+                format!("{client}({})", id::short(session))
+            }
+            None if self.core.env.operator == Operator::Human => PERSON.to_owned(),
+            None => String::new(),
+        };
+        let is_taken = !step.to.is_done();
+        let lost = LostClaim { node: step.node_id.to_string(), title: step.title.clone(), by, is_taken };
+        // Without the note, the session learns it when it ends its work on the node.
+        let _ = states.update(previous, |state| state.add_lost_claim(lost));
+    }
+
     /// Records that a session is active. Errors are ignored: the call itself does not depend on it.
     pub(crate) fn record_activity(&self, session: &str) {
         let now = self.core.now();
@@ -406,10 +367,7 @@ impl SessionLine {
         SessionLine {
             live,
             alive_at: state.alive_at.max(binding.as_ref().map_or(0, |binding| binding.bound_at)),
-            client: CLIENTS
-                .find_platform(&state.platform)
-                .and_then(|platform| CLIENTS.find(platform))
-                .map(|client| client.name),
+            client: client_name(&state.platform),
             started_at: Some(state.started_at).filter(|at| *at > 0),
             platform: state.platform,
             prompts: state.total_prompts,
@@ -433,9 +391,18 @@ impl LiveSessions for SessionService {
         is_live(&states, &states.read(session), self.core.now())
     }
 
+    fn client(&self, session: &str) -> Option<&'static str> {
+        client_name(&self.core.states().read(session).platform)
+    }
+
     fn caller(&self) -> Option<&str> {
         self.core.session.as_deref()
     }
+}
+
+/// Returns the name of the client of a platform, for people.
+fn client_name(platform: &str) -> Option<&'static str> {
+    CLIENTS.find_platform(platform).and_then(|platform| CLIENTS.find(platform)).map(|client| client.name)
 }
 
 /// Returns whether a session is live: its client process runs and this is its latest session. If the process is unknown
@@ -471,19 +438,6 @@ fn mark_own_change(state: &mut SessionState, focus: Option<String>, now: KnownCo
 /// The number of workspaces in the status of an unbound session.
 const AVAILABLE: usize = 20;
 
-/// Returns the overview of a workspace for a session without a focus, if there is work.
-fn overview(ws: &WorkspaceRef, session: &str, lang: Lang) -> Option<String> {
-    let overview = ws.project.snapshots().overview(&ws.id)?;
-    let mut facts = pipeline::overview_facts(&overview);
-    pipeline::name_holders(&mut facts, ws.project.as_ref(), session);
-    let text = tanmi_engine::overview_text(&facts, session, lang);
-    (!text.is_empty()).then_some(text)
-}
-
-fn bind_message(lang: Lang, name: &str) -> String {
-    lang.pick(format!("已绑定到工作区「{name}」"), format!("Bound to workspace “{name}”"))
-}
-
 fn unbind_message(lang: Lang, was_bound: bool) -> &'static str {
     match was_bound {
         true => lang.pick(
@@ -496,6 +450,7 @@ fn unbind_message(lang: Lang, was_bound: bool) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::bind::bind_message;
     use super::*;
 
     /// Invariant: the Chinese messages are the sentences of the specification.

@@ -27,6 +27,7 @@ fn digest_of_calls_names_last_status_open_problems_and_counts() {
         logged("first"),
         problem("node-a", "clock skew"),
         problem("node-b", "no key"),
+        problem("node-c", "no time"),
         call(CallChange::Cleared { node: "node-b".into() }),
         moved("node-b", NodeStatus::Implementing, "Check tokens"),
         moved("node-a", NodeStatus::Completed, "Issue tokens"),
@@ -35,7 +36,7 @@ fn digest_of_calls_names_last_status_open_problems_and_counts() {
     ]);
     let digest = digest_of(&state, "p").unwrap();
     assert_eq!(digest.moved, ["Issue tokens (completed) node-a", "Check tokens (implementing) node-b"]);
-    assert_eq!(digest.problems, ["node-a: clock skew"]);
+    assert_eq!(digest.problems, ["node-c: no time"], "the problem of a completed node is over");
     assert_eq!((digest.log_lines, digest.last_log.as_str(), digest.facts), (2, "signed with RS256", 1));
     assert_eq!((digest.at.len(), digest.more_moved, digest.is_partial), (16, 0, false));
     assert_eq!((state.completed_since_summary, state.has_unconfirmed_plan), (1, false));

@@ -40,7 +40,11 @@ fn samples() -> Vec<Error> {
         Error::BadFactPath { path: String::from("x.rs"), problem: PathProblem::Missing },
         Error::MemoryOff,
         Error::TextNotFound { digest: String::from("abcd") },
-        Error::NoWorkspace { project: PathBuf::from("/project") },
+        Error::NoWorkspace { project: PathBuf::from("/project"), archived: None },
+        Error::NoWorkspace {
+            project: PathBuf::from("/project"),
+            archived: Some((workspace(), String::from("Auth"))),
+        },
         Error::AmbiguousWorkspace {
             candidates: vec![(workspace(), String::from("One")), (workspace(), String::from("Two"))],
         },

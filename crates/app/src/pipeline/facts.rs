@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use tanmi_base::{Millis, clock, paths, text};
 use tanmi_engine::{
-    AvailableFacts, AvailableWorkspace, ChildCounts, ContextHash, CustomRule, DeclaredFacts, Facts,
-    InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts,
-    RefusedWriteFacts, SessionFacts, SkipReason, SurroundingsFacts, WorkspaceFacts,
+    AvailableFacts, AvailableWorkspace, ChildCounts, ContextHash, CustomRule, DamagedNodeFacts, DayFacts,
+    DeclaredFacts, Facts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts,
+    ParentFacts, RefusedWriteFacts, SessionFacts, SkipReason, SurroundingsFacts, TimeFacts, WorkspaceFacts,
 };
 use tanmi_event::{BuiltinRuleId, Event, EventKind, Source, StartSource};
-use tanmi_session::{Binding, LostClaim, RefusedWrite, SessionState};
+use tanmi_session::{Binding, LostClaim, RefusedWrite, SessionState, States};
 use tanmi_workspace::context::{ChildConclusion, ReferenceBlock};
 use tanmi_workspace::model::{LogEntry, Node, NodeStatus, PERSON, RefStatus, Workspace, WorkspaceStatus};
 use tanmi_workspace::store::{
@@ -18,7 +18,9 @@ use tanmi_workspace::store::{
 };
 
 use super::Caller;
+use crate::activity::is_written;
 use crate::config::Config;
+use crate::sessions::is_live;
 use crate::stores::Project;
 use crate::trust::ProjectTrust;
 use crate::{language, presence};
@@ -45,9 +47,11 @@ pub fn build(
             // The id is shown to the agent; one line, so that it cannot change the structure of a text.
             id: text::one_line(&event.session),
             lost_workspace: None,
+            archived_workspace: None,
             lost_claims: state.lost_claims.iter().map(lost_claim_facts).collect(),
             refused_writes: state.refused_writes.iter().map(refused_write_facts).collect(),
             seen_context: state.seen_context.clone(),
+            seen_focus: seen_focus(state),
             told_rules: state.told_rules.clone(),
             told_problem: state.told_problem.clone(),
             prompts: state.prompts,
@@ -62,7 +66,7 @@ pub fn build(
             last_injected: state.last_injected.clone(),
             last_reminder: state.last_reminder.as_ref().map(|last| (last.kind.clone(), last.at)),
         },
-        workspace: bound.map(|(_, snapshot)| workspace_facts(snapshot)),
+        workspace: bound.map(|(_, snapshot)| workspace_facts(snapshot, caller.now)),
         node,
         available: AvailableFacts::default(),
         refresh_every: config.context_refresh,
@@ -75,6 +79,12 @@ pub fn build(
         // `rules explain` shows the text of a hook, which suggests tool calls.
         suggests_commands: caller.suggests_commands && event.source == Source::Api,
     }
+}
+
+/// Returns the node that had the focus when the context was last injected.
+fn seen_focus(state: &SessionState) -> Option<String> {
+    let seen = ContextHash::parse(state.seen_context.as_deref()?)?;
+    state.nodes.iter().find(|(_, hash)| **hash == seen.node).map(|(node, _)| node.clone())
 }
 
 fn lost_claim_facts(claim: &LostClaim) -> LostClaimFacts {
@@ -104,7 +114,8 @@ impl KnownContext {
 
     pub fn of_snapshot(snapshot: &ContextSnapshot) -> KnownContext {
         let node = snapshot.node.as_ref().map(|node| node_facts(node, snapshot));
-        KnownContext::of(&workspace_facts(snapshot), node.as_ref())
+        // The hash contains no times.
+        KnownContext::of(&workspace_facts(snapshot, 0), node.as_ref())
     }
 }
 
@@ -123,7 +134,7 @@ pub fn disabled_rules(config: &Config) -> Vec<BuiltinRuleId> {
     ids
 }
 
-fn workspace_facts(snapshot: &ContextSnapshot) -> WorkspaceFacts {
+fn workspace_facts(snapshot: &ContextSnapshot, now: Millis) -> WorkspaceFacts {
     let workspace: &Workspace = &snapshot.workspace;
     let docs = workspace.docs.iter().filter(|doc| doc.status == RefStatus::Active);
     WorkspaceFacts {
@@ -134,21 +145,38 @@ fn workspace_facts(snapshot: &ContextSnapshot) -> WorkspaceFacts {
         rules_hash: workspace.rules_hash(),
         docs: docs.map(|doc| format!("{}: {}", doc.path, doc.description)).collect(),
         progress: snapshot.progress.map(|progress| (progress.completed, progress.total)),
-        overview: snapshot.overview.as_ref().map(overview_facts).unwrap_or_default(),
-        has_unstarted_plan: false,
+        overview: snapshot.overview.as_ref().map(|it| overview_facts(it, now)).unwrap_or_default(),
+        unstarted_tasks: 0,
+        damaged_focus: snapshot.damaged_focus.as_ref().map(|damaged| DamagedNodeFacts {
+            id: damaged.id.to_string(),
+            place: format!("{}:{}", damaged.path.display(), damaged.error.line),
+            reason: damaged.error.reason.clone(),
+        }),
     }
 }
 
 /// Returns the facts of an overview, as texts.
-pub fn overview_facts(overview: &Overview) -> OverviewFacts {
+pub fn overview_facts(overview: &Overview, now: Millis) -> OverviewFacts {
+    let day = |at: Millis| clock::local_stamp(at).chars().take("YYYY-MM-DD".len()).collect::<String>();
+    let (today, yesterday) = (day(now), day(now - clock::DAY));
+    let time = |stamp: &str| TimeFacts {
+        day: match stamp {
+            stamp if stamp.starts_with(&today) => DayFacts::Today,
+            stamp if stamp.starts_with(&yesterday) => DayFacts::Yesterday,
+            _ => DayFacts::Other,
+        },
+        stamp: stamp.to_owned(),
+    };
+    let written = |node: &Node| node.activity.log.iter().rfind(|entry| is_written(&entry.event)).cloned();
     let in_progress = |node: &Node| InProgressFacts {
         id: node.id.to_string(),
         title: node.title.clone(),
         status: node.status.to_string(),
-        last_log: node.activity.log.last().map(log_line),
+        last_log: written(node).map(|entry| (time(&entry.timestamp), entry.event)),
         holder: node.started_by.clone(),
         holder_name: None,
-        since: clock::local_stamp(node.status_changed_at.unwrap_or(node.created_at)),
+        has_holder_ended: false,
+        since: time(&clock::local_stamp(node.status_changed_at.unwrap_or(node.created_at))),
     };
     let problem = |node: &Node| NodeText {
         id: node.id.to_string(),
@@ -167,19 +195,33 @@ pub fn overview_facts(overview: &Overview) -> OverviewFacts {
     }
 }
 
-/// Names the holders of nodes in a joined project by person and machine. Reads one file, and only if another session holds a
-/// node.
-pub fn name_holders(overview: &mut OverviewFacts, project: &dyn Project, session: &str) {
-    let is_other = |node: &&mut InProgressFacts| {
-        node.holder.as_deref().is_some_and(|holder| holder != session && holder != PERSON)
-    };
-    let mut others = overview.in_progress.iter_mut().filter(is_other).peekable();
-    if project.team().is_none() || others.peek().is_none() {
+/// Completes an overview with what is known of the holders: whether their sessions ended, and in a joined project the person
+/// and the machine. Reads the state of each of those sessions.
+pub fn add_holders(
+    overview: &mut OverviewFacts,
+    project: &dyn Project,
+    states: &States,
+    session: &str,
+    now: Millis,
+) {
+    // Only the database of a team knows the sessions of its server.
+    if project.maintenance().is_none() && project.team().is_none() {
         return;
     }
-    let presence = presence::of_project(project);
-    for node in others {
-        node.holder_name = node.holder.as_deref().and_then(|holder| presence.name(holder));
+    // A person without a session is `@person`, or `@` and a name in a team.
+    let is_other = |holder: &&String| *holder != session && !holder.starts_with('@');
+    let mut presence = None;
+    for node in &mut overview.in_progress {
+        let Some(holder) = node.holder.as_ref().filter(is_other) else { continue };
+        let is_here = states.exists(holder);
+        if project.team().is_some() {
+            let presence = presence.get_or_insert_with(|| presence::of_project(project));
+            node.holder_name = presence.name(holder);
+            node.has_holder_ended = !is_here && !presence.is_live(holder, now);
+        }
+        if is_here || project.team().is_none() {
+            node.has_holder_ended = !is_live(states, &states.read(holder), now);
+        }
     }
 }
 
@@ -229,7 +271,8 @@ fn reference_line(reference: &ReferenceBlock) -> String {
 }
 
 fn node_facts(node: &Node, snapshot: &ContextSnapshot) -> NodeFacts {
-    let problem = node.activity.problem.as_ref();
+    // The problem of a node that is done is over.
+    let problem = node.activity.problem.as_ref().filter(|_| !node.status.is_done());
     NodeFacts {
         id: node.id.to_string(),
         title: node.title.clone(),
@@ -330,26 +373,26 @@ pub fn available(
     let Some(trust) = trust else { return Default::default() };
     let project = caller.stores.projects.in_folder(trust.project());
     let headers = project.workspaces().headers().unwrap_or_default().into_iter();
-    let mut active: Vec<Workspace> = headers
+    let (mut active, archived): (Vec<Workspace>, Vec<Workspace>) = headers
         .filter_map(|(_, workspace)| workspace)
-        .filter(|workspace| workspace.status == WorkspaceStatus::Active)
-        .collect();
+        .partition(|workspace| workspace.status == WorkspaceStatus::Active);
     active.sort_by_key(|workspace| std::cmp::Reverse(workspace.updated_at));
     let has_overview = event.kind == EventKind::PromptSubmit && active.len() == 1;
     let mut focus = None;
     let mut named = |workspace: &Workspace| {
         let snapshots = project.snapshots();
         let mut snapshot = snapshots.context_snapshot(&workspace.id, None, SnapshotDepth::Progress)?;
-        let WorkspaceFacts { id, name, progress, .. } = workspace_facts(&snapshot);
+        let WorkspaceFacts { id, name, progress, .. } = workspace_facts(&snapshot, caller.now);
         focus = focus.take().or_else(|| snapshot.node.take());
         let overview = has_overview.then(|| snapshots.overview(&workspace.id)).flatten();
-        let mut overview = overview.as_ref().map(overview_facts).unwrap_or_default();
-        name_holders(&mut overview, project.as_ref(), &event.session);
+        let mut overview = overview.map(|it| overview_facts(&it, caller.now)).unwrap_or_default();
+        let states = States::new(caller.home);
+        add_holders(&mut overview, project.as_ref(), &states, &event.session, caller.now);
         Some(AvailableWorkspace { id, name, created_at: workspace.created_at, progress, overview })
     };
     // Only files can come with a clone.
     let is_refused = project.maintenance().is_some() && !trust.is_trusted();
     let count = if is_refused { 0 } else { NAMED_WORKSPACES };
     let first = active.iter().take(count).filter_map(&mut named).collect();
-    (AvailableFacts { total: active.len(), first }, focus)
+    (AvailableFacts { total: active.len(), archived: archived.len(), first }, focus)
 }

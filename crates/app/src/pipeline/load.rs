@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tanmi_engine::{CustomRule, Facts, known_context, needs_workspaces};
+use tanmi_engine::{CustomRule, Facts, OverviewFacts, known_context, needs_workspaces};
 use tanmi_event::{Event, EventKind, StartSource};
 use tanmi_session::{Binding, SessionState, States};
 use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
@@ -49,8 +49,9 @@ pub fn load(
     let node = event.payload.node_id.as_deref();
     let depth = snapshot_depth(event, state, &config);
     let snapshot = binding.as_ref().and_then(|binding| load_snapshot(caller.stores, depth, node, binding));
-    // An archived workspace is not lost: nothing is injected for it, and nothing is reported.
     let is_lost = binding.is_some() && snapshot.is_none();
+    let archived = snapshot.as_ref().filter(|snapshot| !is_active(snapshot));
+    let archived = archived.map(|it| (it.workspace.id.to_string(), it.workspace.name.clone()));
     let bound = binding.as_ref().zip(snapshot.filter(is_active));
     if binding.is_some() && bound.is_none() {
         (trust, config) = settings(caller, facts::project_of(caller, event));
@@ -81,11 +82,16 @@ pub fn load(
         // Opens the index, so only for a session that has planned and was not told to show its plan since.
         let is_open = event.kind == EventKind::PromptSubmit && state.has_unconfirmed_plan && config.reminders;
         let snapshots = || caller.stores.projects.in_folder(&binding.project);
-        workspace.has_unstarted_plan = is_open
-            && snapshot.node.is_none()
-            && snapshots().snapshots().has_unstarted_plan(&snapshot.workspace.id);
+        if is_open && snapshot.node.is_none() {
+            workspace.unstarted_tasks = snapshots().snapshots().unstarted_tasks(&snapshot.workspace.id);
+        }
+        if event.kind == EventKind::PromptSubmit && state.told_overview && !state.compacted {
+            workspace.overview = OverviewFacts::default();
+        }
         if !workspace.overview.in_progress.is_empty() {
-            facts::name_holders(&mut workspace.overview, snapshots().as_ref(), &event.session);
+            let (states, project) = (States::new(caller.home), snapshots());
+            let overview = &mut workspace.overview;
+            facts::add_holders(overview, project.as_ref(), &states, &event.session, caller.now);
         }
         let tells_focus = matches!(
             event.kind,
@@ -103,6 +109,7 @@ pub fn load(
         warnings.push(format!("workspace {}: missing or unreadable", binding.workspace_id));
         facts.session.lost_workspace = Some(binding.workspace_id.clone());
     }
+    facts.session.archived_workspace = archived;
     facts.has_refused_files = trust.as_ref().is_some_and(ProjectTrust::has_refused);
     facts.has_project_data = facts::needs_project_data(event)
         && trust.as_ref().is_some_and(|trust| facts::has_project_data(caller, trust.project()));

@@ -1,7 +1,7 @@
 //! Updates the session state for events and decisions.
 
 use tanmi_base::Millis;
-use tanmi_engine::{CONTEXT_RULES, Facts, NodeFacts, PROBLEM_OPEN};
+use tanmi_engine::{CONTEXT_RULES, Facts, NodeFacts, PROBLEM_OPEN, is_binding_throttle, told_rules};
 use tanmi_event::{ActionKind, BuiltinRuleId, Decision, Event, EventKind, Source, StartSource};
 use tanmi_session::{HandledEvent, LastReminder, SessionState};
 
@@ -63,6 +63,8 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
             state.compacted = false;
             // The context is injected again, now or at the first prompt.
             state.seen_context = None;
+            state.told_overview = false;
+            forget_lost_workspace(state);
             if event.source == Source::Hook {
                 state.hooks.clear();
             }
@@ -72,7 +74,10 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
             state.total_prompts = state.total_prompts.saturating_add(1);
             state.prompts_since_summary = state.prompts_since_summary.saturating_add(1);
         }
-        EventKind::PreCompact => state.compacted = true,
+        EventKind::PreCompact => {
+            state.compacted = true;
+            forget_lost_workspace(state);
+        }
         _ => {}
     }
     if event.source == Source::Hook {
@@ -84,14 +89,16 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
     }
 }
 
-/// The maximum length of the rules that are kept per session, in bytes.
-const MAX_RULES_BYTES: usize = 4096;
+/// Forgets that the session was told of its missing or archived workspace: it may no longer know it, or the workspace is
+/// back.
+fn forget_lost_workspace(state: &mut SessionState) {
+    state.last_injected.retain(|key, _| !is_binding_throttle(key));
+}
 
 /// Records that the session knows this context.
 pub fn mark_seen(state: &mut SessionState, known: KnownContext) {
     state.seen_context = Some(known.hash.to_string());
-    let is_short = known.rules.iter().map(String::len).sum::<usize>() <= MAX_RULES_BYTES;
-    state.told_rules = is_short.then_some(known.rules);
+    state.told_rules = told_rules(known.rules);
     if let Some(node) = known.node_id {
         state.nodes.insert(node, known.hash.node);
         while state.nodes.len() > MAX_NODES {
@@ -136,7 +143,7 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
     if let Some(workspace) = facts.workspace.as_ref().filter(|_| event.kind == EventKind::PromptSubmit) {
         // A plan that was shown is confirmed or changed by the user's next prompt. A throttled reminder is still due.
         let is_told = decision.actions.iter().any(|action| action.rule == BuiltinRuleId::PlanConfirm);
-        state.has_unconfirmed_plan &= workspace.has_unstarted_plan && !is_told;
+        state.has_unconfirmed_plan &= workspace.unstarted_tasks > 0 && !is_told;
     }
     let has_context = decision.actions.iter().any(|action| CONTEXT_RULES.contains(&action.rule));
     // A reminder about an open problem comes before every other one.
@@ -146,7 +153,8 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
     }
     if let Some(workspace) = facts.workspace.as_ref().filter(|_| has_context) {
         mark_seen(state, KnownContext::of(workspace, facts.node.as_ref()));
-        state.compacted = false;
+        (state.compacted, state.told_overview) = (false, false);
+        forget_lost_workspace(state);
     }
 }
 

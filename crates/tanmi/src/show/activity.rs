@@ -38,7 +38,7 @@ pub fn log(log: &LogResult, lang: Lang) -> String {
 }
 
 pub fn problem(result: &ProblemResult, lang: Lang) -> String {
-    if result.cleared {
+    if result.cleared == Some(true) {
         let (zh, en) = (
             format!("已清除 {} 的问题\n", result.node_id),
             format!("cleared the problem of {}\n", result.node_id),
