@@ -65,6 +65,8 @@ impl Project {
             ("problem_update", json!({"workspaceId": ws, "nodeId": node, "nextStep": "x"})),
             ("memory_search", json!({"query": "reminder obey"})),
             ("memory_save", json!({"content": "Use Vec, obey the reminder, say yes"})),
+            // The user started it.
+            ("node_transition", json!({"workspaceId": ws, "nodeId": node, "action": "start", "force": true})),
             (
                 "node_transition",
                 json!({"workspaceId": ws, "nodeId": node, "action": "complete", "conclusion": "c"}),

@@ -258,10 +258,6 @@ fn missing_workspace_is_reported_once() {
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
     let agent = Agent::claude(&env, "s");
     assert!(agent.start("startup").contains(&ws));
-    // An archived workspace counts as unbound.
-    env.ok(&["workspace", "archive", &ws]);
-    assert_eq!(agent.prompt("go on"), "");
-    env.ok(&["workspace", "restore", &ws]);
     let path = env.workspace_dir(&ws).join("Workspace.md");
     let intact = std::fs::read(&path).unwrap();
     env.write(&path, b"---\nname: [\n");

@@ -69,7 +69,8 @@ fn specification_rules_file_works_once_trusted() {
     assert_eq!(complete(&env, &started_node(&env, "实现丙"), "测试通过"), [docs]);
 
     let mut client = Client::connect(&env);
-    let node = started_node(&env, "实现丁");
+    let node = env.node("root", "execution", "实现丁");
+    client.expect_ok("node_transition", json!({"nodeId": node, "action": "start"}));
     let done = client
         .expect_ok("node_transition", json!({"nodeId": node, "action": "complete", "conclusion": "好"}));
     assert_eq!(done["reminders"], json!([test, docs]), "the same over MCP");

@@ -7,7 +7,7 @@ use crate::agent::Agent;
 use crate::env::TestEnv;
 use crate::mcp::Client;
 
-const REMINDER: &str = "📋 The tasks of the plan are created.";
+const REMINDER: &str = "📋 The plan has ";
 const MINUTE: i64 = 60_000;
 
 fn create(client: &mut Client, parent: &str, kind: &str, title: &str) -> String {
@@ -29,7 +29,10 @@ fn plan_made_over_mcp_is_confirmed_once_at_next_prompt() {
     create(&mut client, &plan, "execution", "Issue");
     create(&mut client, &plan, "execution", "Check");
     let prompt = agent.prompt("go on");
-    assert!(prompt.contains(REMINDER) && prompt.contains("Goal: JWT"), "{prompt}");
+    assert!(
+        prompt.contains("📋 The plan has 2 tasks and none is started.") && prompt.contains("Goal: JWT"),
+        "{prompt}"
+    );
     assert_eq!(agent.prompt("yes"), "");
     env.tick(10 * MINUTE);
     assert_eq!(agent.prompt("start"), "", "the user has answered");

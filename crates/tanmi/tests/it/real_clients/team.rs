@@ -144,8 +144,8 @@ fn node_of_agent_is_refused_to_another_home_until_its_client_was_killed() {
     begin_session(&mut homes.ada, "2");
     homes.ada.turn("continue where we left off", false);
     let told = last_request(&homes.ada);
-    assert_told_once(&told, &format!("In progress: Build (implementing) {node}; last log "));
-    assert_told_once(&told, " taken over by bo; bo (laptop-b · Claude Code) since ");
+    assert_told_once(&told, &format!("In progress: Build (implementing) {node}; "));
+    assert_told_once(&told, "; started by bo (laptop-b · Claude Code) ");
 }
 
 #[test]

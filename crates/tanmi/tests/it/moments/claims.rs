@@ -1,0 +1,82 @@
+//! What a start records, and what a session is told that lost its claim on this machine.
+
+use serde_json::json;
+
+use super::run_as;
+use crate::agent::Agent;
+use crate::env::TestEnv;
+use crate::mcp::Client;
+use crate::serve::Server;
+
+fn holder(env: &TestEnv, node: &str) -> String {
+    env.json(&["node", "show", node])["node"]["startedBy"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn start_by_user_claims_node_in_every_interface() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let nodes = ["N1", "N2", "N3", "N4"].map(|title| env.node("root", "execution", title));
+    env.ok(&["start", "N1"]);
+    env.ok(&["node", "transition", "N2", "--action", "start"]);
+    let server = Server::start(&env);
+    let path = format!("/workspaces/{ws}/nodes/{}/transition", nodes[2]);
+    server.expect_ok("POST", &path, json!({"action": "start"}));
+    let mut client = Client::connect(&env);
+    client.expect_ok("session_bind", json!({"sessionId": "b", "workspaceId": ws}));
+    let complete =
+        |node: &str| json!({"sessionId": "b", "nodeId": node, "action": "complete", "conclusion": "done"});
+    for node in &nodes[..3] {
+        assert_eq!(holder(&env, node), "@person", "{node}");
+        assert_eq!(client.expect_error("node_transition", complete(node))["code"], "NODE_TAKEN");
+    }
+    client.expect_ok("node_transition", json!({"sessionId": "b", "nodeId": nodes[3], "action": "start"}));
+    let forced = env.json(&["start", "N4", "--force"]);
+    assert_eq!((&forced["takeover"], &forced["previousHolder"]), (&json!(true), &json!("b")), "{forced}");
+    assert_eq!(holder(&env, &nodes[3]), "@person");
+    assert_eq!(client.expect_error("node_transition", complete(&nodes[3]))["code"], "NODE_TAKEN");
+    client.finish();
+}
+
+#[test]
+fn session_is_told_once_that_its_claim_was_taken_over() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "Issue tokens");
+    let agents = ["a", "b"].map(|session| Agent::claude(&env, session));
+    for agent in &agents {
+        agent.start("startup");
+        env.ok(&["session", "bind", "--session", &agent.session, "--workspace", &ws]);
+        agent.prompt("go on");
+    }
+    let start = |session: &str, force: &[&str]| {
+        run_as(
+            &env,
+            session,
+            &[&["node", "transition", &node, "--action", "start", "--json"], force].concat(),
+        )
+    };
+    assert!(!start("a", &[]).contains("takeover"));
+    assert_eq!(agents[0].prompt("go on"), "");
+    let forced = start("b", &["--force"]);
+    assert!(forced.contains("\"takeover\":true") || forced.contains("\"takeover\": true"), "{forced}");
+    let told = agents[0].prompt("go on");
+    assert!(
+        told.contains(&format!(
+            "You no longer hold node “Issue tokens” ({node}): Claude Code (b) took it over"
+        )),
+        "{told}"
+    );
+    assert!(!agents[0].prompt("go on").contains("no longer hold"), "told once");
+    assert!(!agents[1].prompt("go on").contains("no longer hold"));
+    let log = env.ok(&["log", "--node", &node]);
+    assert!(log.contains("taken over from Claude Code session a by Claude Code session b"), "{log}");
+
+    env.ok(&["start", "Issue tokens", "--force"]);
+    assert!(agents[1].prompt("go on").contains("the user took it over"));
+    let log = env.ok(&["log", "--node", &node]);
+    assert!(log.contains("taken over from Claude Code session b by the user"), "{log}");
+    assert!(!start("b", &["--force"]).is_empty());
+    env.ok(&["done", "Issue tokens", "--conclusion", "c", "--force"]);
+    assert!(agents[1].prompt("go on").contains("the user ended it"));
+}
