@@ -281,7 +281,7 @@ fn moved_worktree_belongs_to_main_worktree_after_repair() {
 }
 
 /// Calls of an MCP client that write to the project or read from it.
-fn calls(ws: &str) -> [(&'static str, Value); 6] {
+fn calls(ws: &str) -> [(&'static str, Value); 7] {
     let node =
         json!({"workspaceId": ws, "parentId": "root", "type": "execution", "title": "t", "requirement": "r"});
     [
@@ -291,6 +291,7 @@ fn calls(ws: &str) -> [(&'static str, Value); 6] {
         ("log_append", json!({"workspaceId": ws, "nodeId": "workspace", "log": "x"})),
         ("workspace_init", json!({"name": "a", "goal": "b"})),
         ("memory_search", json!({"query": "broker"})),
+        ("context_check", json!({"sessionId": "s", "trigger": "session_start"})),
     ]
 }
 

@@ -228,6 +228,7 @@ pub fn delete_node(
     op: &OpContext,
     sessions: &dyn LiveSessions,
 ) -> Result<DeletedSubtree> {
+    let claimant = claimant.clone().or_person(op);
     let workspace = writable_workspace(tx)?;
     if id.is_root() {
         return Err(Error::RootProtected { action: "delete" });
@@ -240,7 +241,7 @@ pub fn delete_node(
     let mut briefs = vec![node.clone()];
     briefs.extend(tx.subtree(id)?);
     for node in in_progress(tx, &briefs)? {
-        transition::check_claim(&node, claimant, sessions)?;
+        transition::check_claim(&node, &claimant, sessions)?;
     }
     let dependents = dependency::drop_deleted(tx, &briefs, lang_of(&workspace), op)?;
     let ids: Vec<NodeId> = briefs.into_iter().map(|brief| brief.id).collect();

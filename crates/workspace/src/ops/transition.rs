@@ -33,15 +33,15 @@ pub struct Claimant {
 }
 
 impl Claimant {
-    /// Returns the claimant of a start: a user without a session claims the node, too.
-    fn or_person(self, op: &OpContext) -> Claimant {
+    /// Returns the same claimant, as [`PERSON`] if a user without a session gives the command.
+    pub(super) fn or_person(self, op: &OpContext) -> Claimant {
         let person = (op.operator == Operator::Human).then(|| PERSON.to_owned());
         Claimant { session: self.session.or(person), ..self }
     }
 
     /// Returns whether the caller is this holder. All people without a session count as the same.
     pub(super) fn is(&self, holder: &str) -> bool {
-        self.session.as_deref().unwrap_or(PERSON) == holder
+        self.session.as_deref() == Some(holder)
     }
 }
 
@@ -87,7 +87,7 @@ pub fn transition(
 ) -> Result<Transition> {
     let workspace = writable_workspace(tx)?;
     let TransitionRequest { node_id, action, conclusion, claimant } = request;
-    let claimant = if action == Action::Start { claimant.or_person(op) } else { claimant };
+    let claimant = claimant.or_person(op);
     let mut node = existing_node(tx, "nodeId", &node_id)?;
     if matches!(action, Action::Submit | Action::Complete | Action::Fail) {
         check_claim(&node, &claimant, sessions)?;
@@ -116,7 +116,9 @@ pub fn transition(
     if rule.to.is_done() {
         (node.started_by, node.agent) = (None, None);
     } else if !keeps_claim {
-        (node.started_by, node.agent) = (claimant.session, claimant.agent);
+        // A person who reopens a node leaves it to the agents.
+        let holder = claimant.session.filter(|holder| action == Action::Start || holder != PERSON);
+        (node.started_by, node.agent) = (holder, claimant.agent);
     }
     // A transition that needs no conclusion keeps the given text as a remark in the log.
     let remark = conclusion.as_deref().filter(|text| !rule.needs.conclusion() && !text.trim().is_empty());

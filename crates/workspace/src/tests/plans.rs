@@ -296,15 +296,21 @@ fn start_next_by_person_does_not_expire() {
             ws.change(|tx| start_next(tx, person.clone(), &op, &NoLiveSessions)).unwrap().1.unwrap();
         assert_eq!(started.node.started_by.as_deref(), Some(PERSON));
         assert!(ws.start_next("agent", &NoLiveSessions).is_none());
-        let complete = |claimant: Claimant| {
-            let op = ws.tick();
+        let complete = |claimant: Claimant, operator: Operator| {
+            let op = OpContext { operator, ..ws.tick() };
             let conclusion = Some(String::from("done"));
             let request =
                 TransitionRequest { node_id: ids[0].clone(), action: Action::Complete, conclusion, claimant };
             ws.change(|tx| transition(tx, request.clone(), &op, &NoLiveSessions))
         };
-        assert_eq!(error_code(complete(claimant("agent"))), "NODE_TAKEN");
-        assert!(complete(Claimant::default()).is_ok());
+        assert_eq!(error_code(complete(claimant("agent"), Operator::Ai)), "NODE_TAKEN");
+        let unknown = complete(Claimant::default(), Operator::Ai);
+        assert_eq!(
+            error_code(unknown),
+            "NODE_TAKEN",
+            "an agent whose session is not known is not the person"
+        );
+        assert!(complete(Claimant::default(), Operator::Human).is_ok());
     });
 }
 
