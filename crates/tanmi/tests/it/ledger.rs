@@ -122,11 +122,13 @@ fn text_shown_to_a_person_is_not_recorded() {
     let plan = env.node("root", "planning", "Plan");
     let complete = |variable: Option<&str>| {
         let task = env.node(&plan, "execution", "Work");
-        env.ok(&["node", "transition", &task, "--action", "start"]);
-        let args =
-            ["node", "transition", &task, "--workspace", &ws, "--action", "complete", "--conclusion", "c"];
-        let output = env.command(&args).envs(variable.map(|name| (name, "1"))).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
+        let step = |action: &[&str]| {
+            let args = [&["node", "transition", &task, "--workspace", &ws, "--action"], action].concat();
+            let output = env.command(&args).envs(variable.map(|name| (name, "1"))).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        step(&["start"]);
+        step(&["complete", "--conclusion", "c"])
     };
     let recorded = || env.json(&["ledger"])["total"]["decisions"].clone();
     assert!(complete(None).contains("All child nodes of"));

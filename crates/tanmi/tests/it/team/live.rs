@@ -262,7 +262,7 @@ fn status_and_context_name_person_and_machine_of_holder() {
     let unbound = Agent::claude(&shop.ada.env, "ada-2");
     unbound.start("startup");
     let told = unbound.prompt("continue where we left off");
-    assert!(told.contains("; bob (bob-laptop · Claude Code) since"), "{told}");
+    assert!(told.contains("; started by bob (bob-laptop · Claude Code) "), "{told}");
     let status = shop.ada.env.json(&["session", "status", "--session", "ada-1"]);
     assert_eq!(status["team"][0]["person"], "bob", "{status}");
 }
