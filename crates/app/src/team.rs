@@ -44,7 +44,8 @@ pub struct JoinRequest {
     pub machine: String,
 }
 
-/// The server and the project that `.tanmi/team.json` names. It came with the folder, so it is only shown.
+/// The project of a server that `.tanmi/team.json` names, which came with the folder and is only shown, or that the folder
+/// has joined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinOffer {
     pub server: String,

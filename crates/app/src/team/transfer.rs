@@ -9,7 +9,7 @@ use tanmi_memory::{Folder, transfer};
 use tanmi_team::{Member, find_member};
 use tanmi_workspace::store::{ChangeFeed, Workspaces};
 
-use super::TeamService;
+use super::{JoinOffer, TeamService};
 use crate::error::{Error, Result, TeamProblem};
 use crate::stores::{memory_in_files, workspaces_in_files};
 
@@ -27,15 +27,25 @@ pub struct LeaveResult {
 }
 
 impl TeamService {
+    /// Returns the server and the project that this folder has joined, for the user who is asked before it leaves.
+    pub fn joined(&self) -> Result<JoinOffer> {
+        let Member { server, project, .. } = self.joined_member()?;
+        Ok(JoinOffer { server, project })
+    }
+
+    fn joined_member(&self) -> Result<Member> {
+        self.check_user()?;
+        let members = self.members()?;
+        find_member(&members, self.core.home(), self.core.project.folder())
+            .cloned()
+            .ok_or_else(|| Error::Team(TeamProblem::NotJoined { project: self.core.folder().to_owned() }))
+    }
+
     /// Writes the data of this project back into the files of its folder, and ends its membership.
     pub fn leave(&self, discard: bool, progress: &mut dyn FnMut(usize)) -> Result<LeaveResult> {
-        self.check_user()?;
+        let member = self.joined_member()?;
         let team = self.team()?;
         let (folder, home, now) = (self.core.folder().to_owned(), self.core.home(), self.core.now());
-        let members = self.members()?;
-        let Some(member) = find_member(&members, home, self.core.project.folder()) else {
-            return Err(Error::Team(TeamProblem::NotJoined { project: folder }));
-        };
         let unfetched = self.sync(false, &mut |_| {}).err();
         let counts = team.memory().outbox().counts();
         let count = counts.queued + counts.undelivered;
@@ -57,10 +67,10 @@ impl TeamService {
         let core = Folder::of(&member.private_folder(home)).memory_md();
         copy_core_memory(&core, &Folder::of(&folder).memory_md())?;
         self.rebind(&member.replica(home), &folder);
-        self.forget_folder(member, &folder)?;
+        self.forget_folder(&member, &folder)?;
         Ok(LeaveResult {
-            server: member.server.clone(),
-            project: member.project.clone(),
+            server: member.server,
+            project: member.project,
             folder,
             workspaces: ids.len(),
             lines,

@@ -121,6 +121,9 @@ pub enum MachineCommand {
         /// Drop writes that wait for the server
         #[arg(long)]
         discard: bool,
+        /// Leave without asking
+        #[arg(long)]
+        yes: bool,
     },
     /// Send what waits for the server, and bring the replica of the project up to date
     Sync {

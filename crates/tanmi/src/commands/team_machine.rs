@@ -19,7 +19,7 @@ pub fn run(context: &CommandContext, command: MachineCommand) -> Result {
     match command {
         MachineCommand::Join(args) => join(context, args),
         MachineCommand::Push(args) => push(context, args),
-        MachineCommand::Leave { discard } => leave(context, discard),
+        MachineCommand::Leave { discard, yes } => leave(context, discard, yes),
         MachineCommand::Sync { check } => {
             let lang = context.app.lang();
             let result = context.app.team.sync(check, &mut show_progress(lang))?;
@@ -79,8 +79,18 @@ fn push(context: &CommandContext, args: JoinArgs) -> Result {
     Ok(())
 }
 
-fn leave(context: &CommandContext, discard: bool) -> Result {
+fn leave(context: &CommandContext, discard: bool, yes: bool) -> Result {
     let lang = context.app.lang();
+    let JoinOffer { server, project } = context.app.team.joined()?;
+    let question = lang.pick(
+        format!("离开 {server} 的项目 {project}，并把工作区和记忆写回此文件夹？"),
+        format!(
+            "Leave the project {project} on {server} and write its workspaces and memory into this folder?"
+        ),
+    );
+    if !yes && !confirm(&question, || json!({"server": server, "project": project}))? {
+        return Ok(());
+    }
     let result = context.app.team.leave(discard, &mut show_progress(lang))?;
     if let Some(reason) = result.unfetched.as_ref().filter(|_| !context.json) {
         let zh = format!("没有取得最新状态，使用了本机的副本：{reason}");

@@ -48,7 +48,7 @@ pub const PAGES: &[ChineseTexts] = &[
     page(
         "team leave",
         "把项目写回此文件夹的文件，并离开团队",
-        &[("discard", "放弃尚未送达服务器的写入")],
+        &[("discard", "放弃尚未送达服务器的写入"), ("yes", "不询问，直接离开")],
         "",
     ),
     page("team sync", "发送等待的写入，并更新项目的副本", &[("check", "与服务器逐个比较文档")], ""),

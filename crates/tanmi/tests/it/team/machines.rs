@@ -322,7 +322,7 @@ fn process_that_ran_before_push_or_leave_refuses_calls_until_restart() {
     assert_eq!(found.trim(), "1");
     let mut joined = crate::mcp::Client::connect(&ada);
     joined.expect_ok("memory_save", json!({"content": "The shop uses dollars", "type": "W"}));
-    ada.ok(&["team", "leave"]);
+    ada.ok(&["team", "leave", "--yes"]);
     assert_refused(&mut joined);
     let total = team.cluster.sql("SELECT count(*) FROM workspace").unwrap();
     assert_eq!(total.trim(), "1", "nothing was written on the server after the project left");
@@ -407,7 +407,8 @@ fn push_and_leave_keep_every_byte_and_can_be_repeated() {
     assert_eq!(bob.json(&["workspace", "list"])["total"], 3);
     let again = ada.json(&args);
     assert_eq!(again["pushed"], 0, "{again}");
-    let left = ada.json(&["team", "leave"]);
+    assert_eq!(ada.error(&["team", "leave"])["code"], "CONFIRMATION_REQUIRED");
+    let left = ada.json(&["team", "leave", "--yes"]);
     assert_eq!(left["workspaces"], 3, "{left}");
     let restored = documents(&ada.project);
     assert_eq!(
