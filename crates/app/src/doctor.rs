@@ -6,8 +6,7 @@ use serde::Serialize;
 use tanmi_base::clock::DAY;
 use tanmi_base::paths::CONFIG_DIR;
 use tanmi_base::{Interface, Lang, Millis, paths};
-use tanmi_session::{Binding, pause};
-use tanmi_workspace::model::WorkspaceId;
+use tanmi_session::pause;
 use tanmi_workspace::store::Fix;
 
 use crate::core::Core;
@@ -17,9 +16,10 @@ use crate::trust::ProjectStatus;
 use crate::{Result, config};
 
 mod files;
+mod home;
 mod team;
 
-use files::{find_leftovers, open_to_others, remove, restrict};
+use files::{find_leftovers, remove};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -81,7 +81,7 @@ pub(crate) fn run_checks(
     let mut doctor = Doctor { core, rules, memory, lang: core.lang(), fix, out: Vec::new() };
     doctor.injection();
     doctor.settings();
-    doctor.permissions();
+    doctor.home();
     doctor.sessions();
     // Nothing is read or repaired in a project that is not used.
     let is_usable = doctor.check_project();
@@ -93,6 +93,7 @@ pub(crate) fn run_checks(
     let outcome = doctor.bindings();
     doctor.report_error("bindings", outcome);
     if is_usable {
+        doctor.project_access();
         let outcome = doctor.workspaces();
         doctor.report_error("workspaces", outcome);
         let outcome = doctor.memory();
@@ -166,35 +167,6 @@ impl Doctor<'_> {
         }
     }
 
-    /// Checks that only the owner can access the home store.
-    fn permissions(&mut self) {
-        let home = self.core.home().to_owned();
-        let open = open_to_others(&home);
-        if !home.is_dir() {
-            self.report_fine("home", "主目录存储：尚未创建".into(), "home store: not created yet".into());
-            return;
-        }
-        if open.is_empty() {
-            let shown = home.display();
-            self.report_fine(
-                "home",
-                format!("主目录存储：{shown} 仅所有者可访问"),
-                format!("home store: only the owner can access {shown}"),
-            );
-            return;
-        }
-        let (zh, en) = (
-            format!("主目录存储：{} 中有 {} 个文件或文件夹可被其他用户访问", home.display(), open.len()),
-            format!("home store: {} is accessible to other users (paths: {})", home.display(), open.len()),
-        );
-        self.repair("home", zh, en, || {
-            for path in &open {
-                restrict(path).map_err(crate::Error::io(path))?;
-            }
-            Ok(())
-        });
-    }
-
     /// Checks that the project belongs to the user, and returns whether it can be used.
     fn check_project(&mut self) -> bool {
         let Err(error) = self.core.project.check() else { return true };
@@ -204,45 +176,6 @@ impl Doctor<'_> {
             self.advise(&hint, &hint);
         }
         false
-    }
-
-    fn bindings(&mut self) -> Result<()> {
-        let (bindings, projects) = (&self.core.stores.bindings, &self.core.stores.projects);
-        if bindings.is_damaged()? {
-            let (zh, en) = (
-                "绑定：session-bindings.json 已损坏；--fix 会将它改名保留",
-                "bindings: session-bindings.json is damaged; --fix renames it and starts a new one",
-            );
-            self.repair("bindings", zh.into(), en.into(), || Ok(bindings.repair().map(|_| ())?));
-        }
-        let all = bindings.all()?;
-        let is_stale = |binding: &Binding| {
-            let workspaces = projects.in_folder(&binding.project);
-            let exists = || {
-                WorkspaceId::parse(&binding.workspace_id)
-                    .is_ok_and(|id| workspaces.workspaces().exists(&id).unwrap_or(true))
-            };
-            // A project that was moved or is on a disk that is not mounted may come back, also while we look.
-            binding.project.is_dir() && !exists() && binding.project.is_dir()
-        };
-        let stale = all.iter().filter(|(_, binding)| is_stale(binding)).count();
-        if stale > 0 {
-            let (zh, en) = (
-                format!("绑定：{stale} 个会话绑定的工作区已不存在"),
-                format!("bindings: {stale} bound to workspaces that no longer exist"),
-            );
-            self.repair("bindings", zh, en, || {
-                Ok(bindings.prune(&|_, binding| is_stale(binding)).map(|_| ())?)
-            });
-        } else {
-            let count = all.len();
-            self.report_fine(
-                "bindings",
-                format!("绑定：没有损坏（会话：{count}）"),
-                format!("bindings: no damage (sessions: {count})"),
-            );
-        }
-        Ok(())
     }
 
     fn sessions(&mut self) {
@@ -410,6 +343,10 @@ impl Doctor<'_> {
 
     /// Reports content of the project that does not count without the user's consent.
     fn trust(&mut self) {
+        // Without the file no project is trusted, which the check of the home store has reported.
+        if self.core.trust().damage().is_some() {
+            return;
+        }
         let project = self.core.folder();
         let (status, pending) = (self.core.trust().of_project(project).status(), self.rules.pending());
         let has_content = !pending.files.is_empty() || pending.memory.is_some();

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tanmi_base::{Bilingual, Interface, Lang};
 use tanmi_memory::anchors::PathProblem;
-use tanmi_workspace::error::{UnavailableCause, create_workspace_hint, list_nodes_hint};
+use tanmi_workspace::error::{UnavailableCause, create_workspace_hint, list_nodes_hint, short_list};
 use tanmi_workspace::model::WorkspaceId;
 
 use crate::masking::FoundSecret;
+use crate::trust::TRUST_FILE;
 
 mod options;
 mod team;
@@ -479,24 +480,20 @@ impl Error {
                 (format!("{create_zh}{zh}"), format!("{create_en}{en}"))
             }
             Error::AmbiguousWorkspace { candidates } => {
-                let list: Vec<String> =
-                    candidates.iter().map(|(id, name)| format!("{id} ({name})")).collect();
-                let list = list.join(", ");
+                let (list_zh, list_en) = short_list(candidates, |(id, name)| format!("{id} ({name})"));
                 let (zh, en) = interface.pick(
                     texts("用 `--workspace` 指定一个", "select one with `--workspace`"),
                     texts("用 `workspaceId` 指定一个", "pass one as `workspaceId`"),
                     texts("选择一个工作区", "choose a workspace"),
                 );
-                (format!("{zh}：{list}"), format!("{en}: {list}"))
+                (format!("{zh}：{list_zh}"), format!("{en}: {list_en}"))
             }
             Error::AmbiguousId { named, candidates, .. } => {
                 let is_end_of_id = candidates.iter().all(|(id, _)| id.ends_with(named.as_str()));
-                let list: Vec<String> =
-                    candidates.iter().map(|(id, title)| format!("{id} ({title})")).collect();
-                let list = list.join(", ");
+                let (zh, en) = short_list(candidates, |(id, title)| format!("{id} ({title})"));
                 match is_end_of_id {
-                    true => (format!("使用更长的 ID：{list}"), format!("use more of the id: {list}")),
-                    false => (format!("用 ID 指定：{list}"), format!("name it by its id: {list}")),
+                    true => (format!("使用更长的 ID：{zh}"), format!("use more of the id: {en}")),
+                    false => (format!("用 ID 指定：{zh}"), format!("name it by its id: {en}")),
                 }
             }
             Error::NoSession => interface.pick(
@@ -508,7 +505,7 @@ impl Error {
                 texts("在「会话」中选择一个", "choose one in “Sessions”"),
             ),
             Error::AmbiguousSession { candidates } => {
-                let list = candidates.join(", ");
+                let (list_zh, list_en) = short_list(candidates, String::clone);
                 let (zh, en) = interface.pick(
                     texts("用 `--session` 指定一个", "select one with `--session`"),
                     texts(
@@ -517,7 +514,7 @@ impl Error {
                     ),
                     texts("选择一个会话", "choose a session"),
                 );
-                (format!("{zh}：{list}"), format!("{en}: {list}"))
+                (format!("{zh}：{list_zh}"), format!("{en}: {list_en}"))
             }
             // The confirmation is the user's: an agent must not learn how to skip it.
             Error::NeedsYes { .. } => match interface {
@@ -563,6 +560,14 @@ impl Error {
                 "没有写入任何文件；请删除该链接，或用文件代替它，然后重试",
                 "nothing was written; remove the link or replace it with a file, then retry",
             ),
+            Error::BadFile { path, .. }
+                if path.ends_with(TRUST_FILE) && interface == Interface::CommandLine =>
+            {
+                texts(
+                    "请修正该文件，或用 `tanmi doctor --fix` 把它改名保留，然后重新信任你的项目",
+                    "fix the file, or set it aside with `tanmi doctor --fix` and trust your projects again",
+                )
+            }
             Error::BadFile { .. } => texts("请修正该文件", "fix the file"),
             _ => return None,
         })

@@ -56,10 +56,20 @@ impl MaintenanceService {
         Watcher::new(self.core.clone(), projects)
     }
 
-    /// Takes the messages about kept copies and damaged journals that recovery produced since the last call. The caller
-    /// shows them to the user.
+    /// Takes the messages about kept copies and damaged journals that recovery produced since the last call, and about
+    /// damaged bindings. The caller shows them to the user.
     pub fn take_notices(&self, lang: Lang) -> Vec<String> {
         let mut notices = Vec::new();
+        for kept in self.core.stores.bindings.take_set_aside() {
+            let kept = kept.display();
+            notices.push(lang.pick(
+                format!("无法解析 session-bindings.json，其中的绑定不再有效；它保留在 {kept}，见 `tanmi doctor`"),
+                format!(
+                    "session-bindings.json could not be parsed, so its bindings are lost; it is kept in {kept}, \
+                     see `tanmi doctor`"
+                ),
+            ));
+        }
         for project in self.core.stores.projects.opened() {
             let recoveries = project.maintenance().map(|local| local.take_recoveries()).unwrap_or_default();
             for (id, recovery) in recoveries {

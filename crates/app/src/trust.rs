@@ -98,6 +98,9 @@ fn is_part_of(project: &str, path: &str) -> bool {
     path == project || memory.iter().any(|dir| dir == Path::new(path))
 }
 
+/// The name of the file in the home store.
+pub(crate) const TRUST_FILE: &str = "trust.json";
+
 pub struct Trust {
     home: PathBuf,
 }
@@ -108,13 +111,45 @@ impl Trust {
     }
 
     pub(crate) fn path(&self) -> PathBuf {
-        self.home.join("trust.json")
+        self.home.join(TRUST_FILE)
     }
 
     /// A file that cannot be read means that nothing is trusted.
     fn load(&self) -> TrustFile {
-        let bytes = fs::read_optional(&self.path()).ok().flatten().unwrap_or_default();
-        serde_json::from_slice(&bytes).unwrap_or_default()
+        self.read().unwrap_or_default()
+    }
+
+    fn read(&self) -> Result<TrustFile> {
+        let path = self.path();
+        let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))? else {
+            return Ok(TrustFile::default());
+        };
+        serde_json::from_slice(&bytes).map_err(|error| {
+            let reason = crate::config::malformed_json(&error);
+            Error::BadFile { path, line: error.line(), reason }
+        })
+    }
+
+    /// Returns why `trust.json` cannot be read, if so. Nothing is trusted then.
+    pub fn damage(&self) -> Option<Error> {
+        self.read().err()
+    }
+
+    /// Renames a `trust.json` that cannot be parsed, so that the user can agree to projects again.
+    pub fn set_aside(&self) -> Result<()> {
+        let _lock = self.lock()?;
+        match self.read() {
+            Err(Error::BadFile { path, .. }) => {
+                fs::set_aside(&path).map_err(Error::io(&path))?;
+                Ok(())
+            }
+            read => read.map(|_| ()),
+        }
+    }
+
+    fn lock(&self) -> Result<Lock> {
+        fs::create_private_dir(&self.home).map_err(Error::io(&self.home))?;
+        Ok(Lock::exclusive(&self.home.join("trust.lock")).map_err(tanmi_workspace::Error::from)?)
     }
 
     /// Returns the consent to one project. Reads nothing yet.
@@ -213,21 +248,14 @@ impl Trust {
     }
 
     fn edit(&self, change: impl FnOnce(&mut TrustFile) -> Result<()>) -> Result<()> {
-        fs::create_private_dir(&self.home).map_err(Error::io(&self.home))?;
-        let _lock = Lock::exclusive(&self.home.join("trust.lock")).map_err(tanmi_workspace::Error::from)?;
-        let path = self.path();
-        if let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))?
-            && let Err(error) = serde_json::from_slice::<TrustFile>(&bytes)
-        {
-            // A file with a typo is not overwritten: the recorded trust would be lost.
-            let reason = crate::config::malformed_json(&error);
-            return Err(Error::BadFile { path, line: error.line(), reason });
-        }
-        let mut file = self.load();
+        let _lock = self.lock()?;
+        // A file with a typo is not overwritten: the recorded trust would be lost.
+        let mut file = self.read()?;
         change(&mut file)?;
         file.version = file.version.max(1);
         let mut text = serde_json::to_string_pretty(&file).unwrap_or_default();
         text.push('\n');
+        let path = self.path();
         fs::write_private(&path, text.as_bytes()).map_err(Error::io(&path))
     }
 }

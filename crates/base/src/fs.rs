@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
+mod aside;
 mod open;
 mod replace;
 
+pub use aside::{find_set_aside, set_aside};
 pub(crate) use open::refuse;
 pub use open::{
     check_folder, check_own_folder, check_private_folder, check_unopened, create_private, explain, open_own,
@@ -349,6 +351,23 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
 /// Returns whether `path` is a symbolic link. The program never creates its folders as links.
 pub fn is_link(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_symlink())
+}
+
+/// Returns whether the system lets this user read what is at a path, and with `write` change it, too. For a folder that
+/// includes the files in it.
+#[cfg(unix)]
+pub fn is_accessible(path: &Path, write: bool) -> bool {
+    use rustix::fs::{Access, access};
+    let mut wanted = Access::READ_OK;
+    wanted.set(Access::WRITE_OK, write);
+    wanted.set(Access::EXEC_OK, path.is_dir());
+    access(path, wanted).is_ok()
+}
+
+/// Windows has no call for it; a failed write tells.
+#[cfg(not(unix))]
+pub fn is_accessible(_: &Path, _: bool) -> bool {
+    true
 }
 
 /// Returns whether a path still names the file that was opened.

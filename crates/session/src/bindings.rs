@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -57,6 +58,10 @@ pub trait Bindings: Send + Sync {
     fn is_damaged(&self) -> Result<bool>;
     /// Sets damaged data aside, so that sessions can be bound again. Returns whether there was any.
     fn repair(&self) -> Result<bool>;
+    /// Returns the files to which damaged data was renamed since the last call.
+    fn take_set_aside(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
     /// Returns a number that changes when a binding changes.
     fn revision(&self) -> u64;
 }
@@ -64,17 +69,23 @@ pub trait Bindings: Send + Sync {
 /// The bindings in the home store.
 pub struct FileBindings {
     home: PathBuf,
+    set_aside: Mutex<Vec<PathBuf>>,
 }
 
 type Entries = BTreeMap<String, Value>;
 
 impl FileBindings {
     pub fn new(home: &Path) -> FileBindings {
-        FileBindings { home: home.to_owned() }
+        FileBindings { home: home.to_owned(), set_aside: Mutex::default() }
     }
 
     fn path(&self) -> PathBuf {
-        self.home.join("session-bindings.json")
+        FileBindings::path_in(&self.home)
+    }
+
+    /// Returns the path of the bindings in a home store.
+    pub fn path_in(home: &Path) -> PathBuf {
+        home.join("session-bindings.json")
     }
 
     /// Like `is_damaged`, but keeps nothing in memory. Runs at every start.
@@ -104,9 +115,8 @@ impl FileBindings {
         let (mut entries, is_damaged) = self.load()?;
         let path = self.path();
         if is_damaged {
-            let damaged_path =
-                self.home.join(format!("session-bindings.damaged-{}.json", tanmi_base::id::random(6)));
-            std::fs::rename(&path, &damaged_path).map_err(Error::io(&path))?;
+            let kept = fs::set_aside(&path).map_err(Error::io(&path))?;
+            self.set_aside.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
         }
         let before = entries.clone();
         let outcome = change(&mut entries);
@@ -197,6 +207,10 @@ impl Bindings for FileBindings {
             entries.retain(|id, _| !stale.contains(id));
             stale
         })
+    }
+
+    fn take_set_aside(&self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.set_aside.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn revision(&self) -> u64 {

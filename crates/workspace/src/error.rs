@@ -15,6 +15,8 @@ use tanmi_index::IndexError;
 use crate::model::{NodeId, NodeStatus, NodeType, WorkspaceId};
 use crate::state::Action;
 
+mod access;
+mod lists;
 mod messages;
 #[cfg(test)]
 mod tests;
@@ -22,6 +24,8 @@ mod words;
 
 use words::{Word, Words};
 
+pub use access::access_hint;
+pub use lists::short_list;
 pub use messages::{create_workspace_hint, list_nodes_hint, list_workspaces_hint};
 pub use tanmi_index::UnavailableCause;
 

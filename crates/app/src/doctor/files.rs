@@ -1,4 +1,5 @@
-//! Files of the home store that other users can access, and files that interrupted processes left behind.
+//! Files of the home store that other users can access, files that this user cannot use, and files that interrupted processes
+//! left behind.
 
 use std::path::{Path, PathBuf};
 
@@ -35,6 +36,29 @@ pub fn open_to_others(home: &Path) -> Vec<PathBuf> {
 #[cfg(not(unix))]
 pub fn open_to_others(_: &Path) -> Vec<PathBuf> {
     Vec::new()
+}
+
+/// Returns the files and folders of a store that this user may not use: each folder must be writable, and each file that
+/// is opened for writing. Others are replaced, so it is enough to read them. The files of nodes are too many to look at.
+pub fn find_unusable(store: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    find_unusable_in(store, 3, &mut found);
+    found
+}
+
+fn find_unusable_in(path: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    let Ok(meta) = std::fs::symlink_metadata(path) else { return };
+    let is_replaced = path.extension().is_some_and(|extension| extension == "md" || extension == "json")
+        || path.ends_with(".gitignore");
+    if !meta.is_symlink() && !fs::is_accessible(path, meta.is_dir() || !is_replaced) {
+        return found.push(path.to_owned());
+    }
+    if !meta.is_dir() || depth == 0 || path.ends_with("nodes") || path.ends_with(".trash") {
+        return;
+    }
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        find_unusable_in(&entry.path(), depth - 1, found);
+    }
 }
 
 #[cfg(unix)]

@@ -4,6 +4,8 @@
 use crate::agent::Agent;
 use crate::env::TestEnv;
 
+#[cfg(unix)]
+mod access;
 mod damaged_index;
 #[cfg(unix)]
 mod links;
@@ -47,7 +49,7 @@ fn symlink_in_store_is_refused() {
     let victim = victim_of(&env);
     symlink(&victim, env.project.join(".tanmi-workspace/.trash")).unwrap();
     env.run(&["workspace", "init", "--name", "n", "--goal", "g"]);
-    env.run(&["workspace", "delete", &ws]);
+    env.run(&["workspace", "delete", &ws, "--yes"]);
     assert_eq!(std::fs::read_dir(&victim).unwrap().count(), 1);
 }
 
@@ -170,7 +172,7 @@ fn restore_uses_trash_and_creates_no_folder() {
     assert!(
         std::process::Command::new("cp").arg("-a").arg(&env.project).arg(&copy).status().unwrap().success()
     );
-    env.ok(&["workspace", "delete", &ws]);
+    env.ok(&["workspace", "delete", &ws, "--yes"]);
     assert_eq!(
         env.error(&["workspace", "update", &ws, "--name", "x"])["code"],
         "WORKSPACE_NOT_FOUND",
@@ -179,7 +181,7 @@ fn restore_uses_trash_and_creates_no_folder() {
     env.ok(&["workspace", "restore", &ws]);
     env.ok(&["tree", &ws]);
 
-    env.ok(&["workspace", "delete", &ws]);
+    env.ok(&["workspace", "delete", &ws, "--yes"]);
     let moved = env.root().join("elsewhere");
     std::fs::rename(&env.project, &moved).unwrap();
     assert!(env.run_in(&moved, &["workspace", "restore", &ws]).ok);

@@ -11,6 +11,7 @@ mod browser;
 mod concurrency;
 mod config;
 mod crash_safety;
+mod damaged_home;
 mod declared_context;
 mod demo;
 mod documents;

@@ -1,10 +1,13 @@
 //! The message and the hint of every error, in Chinese and English.
 
 use std::error::Error as _;
+use std::path::Path;
 
 use tanmi_base::text::{fit, one_line};
 use tanmi_base::{Interface, Lang};
 
+use super::access::io_hint;
+use super::lists::short_list;
 use super::{Error, Holder, OpenDependency, UnavailableCause, UnfinishedChild};
 use crate::model::{NodeType, PERSON};
 
@@ -271,9 +274,8 @@ impl Error {
             }
             Error::WorkspaceNotFound { existing, .. } if existing.is_empty() => create_workspace_hint(interface),
             Error::WorkspaceNotFound { existing, .. } => {
-                let list: Vec<String> = existing.iter().map(|(id, name)| format!("{id} ({name})")).collect();
-                let list = list.join(", ");
-                (format!("现有工作区：{list}"), format!("existing workspaces: {list}"))
+                let (zh, en) = short_list(existing, |(id, name)| format!("{id} ({name})"));
+                (format!("现有工作区：{zh}"), format!("existing workspaces: {en}"))
             }
             Error::NotInList { known, .. } if !known.is_empty() => {
                 let mut list: Vec<String> = known.iter().take(10).map(|one| fit(&one_line(one), 60)).collect();
@@ -509,8 +511,10 @@ impl Error {
             | Error::WorkspaceNotArchived { .. }
             | Error::RootProtected { .. }
             | Error::NotInList { .. }
-            | Error::UnexpectedOutcome
-            | Error::Unavailable { cause: UnavailableCause::Io(_), .. } => return None,
+            | Error::UnexpectedOutcome => return None,
+            Error::Unavailable { place, cause: UnavailableCause::Io(error) } => {
+                return io_hint(Path::new(place), error, interface);
+            }
         })
     }
 }
