@@ -41,7 +41,11 @@ pub fn read(lines: &str, mut is_known: impl FnMut(&str) -> Result<bool>) -> Resu
     let mut added: BTreeSet<String> = BTreeSet::new();
     for (at, line) in lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let (mut row, supersedes) = match record::read_line(line.as_bytes(), "import") {
-            Line::Record { row, supersedes } if !row.content.contains('\0') => (row, supersedes),
+            Line::Record { row, supersedes }
+                if !row.content.contains('\0') && record::has_known_type(line) =>
+            {
+                (row, supersedes)
+            }
             Line::Mark { target, hidden, by } => {
                 batch.marks.push(ImportMark { target, hidden, by });
                 continue;
@@ -79,7 +83,8 @@ pub fn read(lines: &str, mut is_known: impl FnMut(&str) -> Result<bool>) -> Resu
 pub fn export_lines<'a>(rows: impl IntoIterator<Item = &'a MemoryRow>, now: Millis) -> Vec<String> {
     let mut lines = Vec::new();
     for row in rows {
-        lines.push(record_line(row, now));
+        // The index does not know who wrote a record.
+        lines.push(line_of(row, now, None));
         if row.hidden {
             let by = &row.replaced_by;
             lines.push(record::mark_line(hiding_mark(by), &row.id, by, now, "export"));
@@ -92,8 +97,12 @@ fn hiding_mark(replacement: &str) -> &'static str {
     if replacement.is_empty() { "forget" } else { "replace" }
 }
 
-/// Returns a record as a line. A record without a time gets `now`.
+/// Returns an imported record as a line. A record without a time gets `now`.
 pub fn record_line(row: &MemoryRow, now: Millis) -> String {
+    line_of(row, now, Some("import"))
+}
+
+fn line_of(row: &MemoryRow, now: Millis, by: Option<&str>) -> String {
     if row.letter.kind() == MemoryKind::Summary {
         let mut more: Value = serde_json::from_str(&row.more).unwrap_or_default();
         if let Some(more) = more.as_object_mut() {
@@ -112,8 +121,11 @@ pub fn record_line(row: &MemoryRow, now: Millis) -> String {
     let is_turn = row.letter.kind() == MemoryKind::Turn;
     let mut line = json!({
         "id": row.id, "type": row.letter.kind().as_str(), "content": row.content,
-        "timestamp": dates::iso(row.at.unwrap_or(now)), "source": {"session": row.session, "by": "import"},
+        "timestamp": dates::iso(row.at.unwrap_or(now)), "source": {"session": row.session},
     });
+    if let Some(by) = by {
+        line["source"]["by"] = json!(by);
+    }
     if !is_turn {
         line["memory_type"] = json!(row.letter.as_str());
     }

@@ -236,6 +236,18 @@ pub fn read_line(line: &[u8], file: &str) -> Line {
     }
 }
 
+/// Returns whether a record has a type of memory or none. A type that this version does not know would become W.
+pub fn has_known_type(line: &str) -> bool {
+    let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(line.trim_start_matches('\u{feff}')) else {
+        return false;
+    };
+    let is_known = |key: &str| match fields.get(key).and_then(Value::as_str).unwrap_or_default() {
+        "" | "fact" | "turn" | "summary" => true,
+        word => MemoryType::from_word(word).is_some(),
+    };
+    is_known("type") && is_known("memory_type")
+}
+
 /// Returns the time of a line of any kind, if it has one.
 pub fn time_of(line: &str) -> Option<Millis> {
     parse_time(serde_json::from_str::<Value>(line).ok()?.as_object()?)

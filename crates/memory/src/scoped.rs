@@ -106,6 +106,12 @@ impl ScopedMemory {
             merged.total += page.total;
             merged.rows.extend(page.rows.into_iter().map(|row| with_scope(row, scope)));
         }
+        if filter.all {
+            // A promoted fact is in both memories: hidden in that of the project.
+            let of_user = self.user.list(filter, i64::MAX as usize, 0)?.rows;
+            let repeated = of_user.iter().filter(|row| self.project.find(&row.id).is_ok()).count();
+            merged.total -= (repeated as u64).min(merged.total);
+        }
         merged.rows.sort_by(|a, b| b.at.cmp(&a.at).then(b.n.cmp(&a.n)));
         remove_repeated(&mut merged.rows, |row| &row.id);
         merged.rows = merged.rows.into_iter().skip(skip).take(limit).collect();

@@ -186,3 +186,15 @@ fn save_over_mcp_for_the_user_is_found_in_another_project() {
         [pair("user", "Prefers tabs over spaces")]
     );
 }
+
+#[test]
+fn promoted_fact_is_counted_once() {
+    let env = TestEnv::new();
+    env.init();
+    let id = id_of(&env.json(&["memory", "save-fact", "The number is 7"]));
+    env.ok(&["memory", "save-fact", "Another fact about the office"]);
+    env.ok(&["memory", "promote", &id]);
+    let listed = env.json(&["memory", "list", "--all"]);
+    assert_eq!((&listed["total"], listed["results"].as_array().unwrap().len()), (&json!(2), 2), "{listed}");
+    assert!(!env.ok(&["memory", "list", "--all"]).contains("showing"));
+}
