@@ -10,6 +10,7 @@ pub mod examples;
 mod free_text;
 mod help;
 mod install;
+mod limit;
 mod memory;
 mod node;
 mod plan;
@@ -35,7 +36,7 @@ pub use short::{EndArgs, StatusArgs, StepArgs, TrashCommand};
 pub use synonyms::with_synonyms;
 pub use team::{DatabaseArgs, JoinArgs, MachineCommand, OutboxCommand, TeamCommand, TeamProjectArgs};
 pub use team_admin::{AuditArgs, MemberCommand, PersonCommand, ProjectCommand, TeamArgs, TokenCommand};
-pub use usage_error::usage_message;
+pub use usage_error::{check_json, usage_as_json, usage_message};
 
 #[derive(Debug, Parser)]
 #[command(name = "tanmi", version, about, max_term_width = 100, after_help = examples::ROOT)]
@@ -251,8 +252,8 @@ pub enum WorkspaceCommand {
         /// Only workspaces with this status: active or archived
         #[arg(long)]
         status: Option<String>,
-        /// Maximum number of workspaces
-        #[arg(long, value_name = "N", default_value_t = 50)]
+        /// Maximum number of workspaces; 0 shows all
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = limit::parse)]
         limit: usize,
         /// Add the projects below this folder to the known projects, and list the workspaces of all
         /// known projects
@@ -319,6 +320,9 @@ pub enum WorkspaceCommand {
         /// Workspace id
         #[arg(value_name = "WS")]
         id: String,
+        /// Delete a workspace with nodes without asking
+        #[arg(long)]
+        yes: bool,
     },
     /// Show, set or clear the focused node that is used outside agent sessions
     Focus {
@@ -383,7 +387,12 @@ pub struct NodeTarget {
 
 impl NodeTarget {
     pub fn node(&self) -> &str {
-        self.id.as_deref().or(self.node.as_deref()).unwrap_or_default()
+        self.named().unwrap_or_default()
+    }
+
+    /// Returns the node that the user named. Some commands use the focused node otherwise.
+    pub fn named(&self) -> Option<&str> {
+        self.id.as_deref().or(self.node.as_deref())
     }
 }
 
@@ -397,8 +406,8 @@ pub struct LogArgs {
     /// Log entry to add (`-` reads stdin) [default: show the log]
     #[arg(allow_hyphen_values = true)]
     pub text: Option<String>,
-    /// Maximum number of log entries to show
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    /// Maximum number of log entries to show; 0 shows all
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = limit::parse)]
     pub limit: usize,
     #[command(flatten)]
     pub secrets: SecretsArg,
@@ -439,7 +448,7 @@ pub struct TreeArgs {
     #[arg(long, value_name = "N")]
     pub depth: Option<usize>,
     /// Maximum number of nodes; 0 shows all
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = limit::parse)]
     pub limit: usize,
 }
 
@@ -475,8 +484,8 @@ pub enum SessionCommand {
         /// Only sessions bound to a workspace
         #[arg(long)]
         bound: bool,
-        /// Maximum number of sessions
-        #[arg(long, value_name = "N", default_value_t = 20)]
+        /// Maximum number of sessions; 0 shows all
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = limit::parse)]
         limit: usize,
     },
     /// Show the binding of a session, or the workspaces it can be bound to

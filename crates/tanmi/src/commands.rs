@@ -2,7 +2,7 @@
 //! commands.
 
 use std::cell::{Cell, RefCell};
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -246,6 +246,14 @@ impl CommandContext {
         }
     }
 
+    /// Prints a document, which another program can read byte for byte.
+    fn print_document<T: serde::Serialize>(&self, value: &T, document: impl FnOnce(&T) -> String) {
+        match self.json || self.has_untrusted_texts() {
+            true => self.print_result(value, document),
+            false => out::document(&document(value)),
+        }
+    }
+
     /// Prints what was read. If it may be outdated, because the server of the team was not reached lately, says so.
     fn print_read<T: serde::Serialize>(&self, value: &T, show: impl FnOnce(&T) -> String) {
         let Some(stale) = self.app.team.staleness() else { return self.print_result(value, show) };
@@ -273,11 +281,39 @@ impl CommandContext {
 
     fn print_error(&self, error: &Error, lang: Lang) {
         let mut value = error.to_json(lang, self.interface);
+        name_positional(&mut value);
         if self.interface == Interface::AgentShell {
             self.app.answers.error_for_agent(&mut value, self.has_untrusted_texts());
         }
         out::error(&value, lang, self.json);
     }
+}
+
+/// Names the argument of an error as the user typed it: many commands take the id of a node or workspace with and without
+/// its option.
+fn name_positional(error: &mut serde_json::Value) {
+    let (option, short, positional) = match error["field"].as_str() {
+        Some("nodeId") => ("--node", "-n", "NODE"),
+        Some("workspaceId") => ("--workspace", "-w", "WS"),
+        _ => return,
+    };
+    let is_option = |argument: &std::ffi::OsStr| {
+        let argument = argument.to_string_lossy();
+        argument.starts_with(option) || argument.starts_with(short)
+    };
+    if std::env::args_os().any(|argument| is_option(&argument)) {
+        return;
+    }
+    let Some(message) = error["message"].as_str() else { return };
+    // In parentheses it comes after a text of the caller, which may contain the same word.
+    let named = match message.strip_prefix(option) {
+        Some(rest) => format!("{positional}{rest}"),
+        None => match message.rsplit_once(option) {
+            Some((before, rest)) if before.ends_with(['(', '（']) => format!("{before}{positional}{rest}"),
+            _ => return,
+        },
+    };
+    error["message"] = named.into();
 }
 
 fn print_untrusted_note(lang: Lang) {
@@ -305,9 +341,7 @@ fn ask(question: &str) -> Option<String> {
     if !can_ask() {
         return None;
     }
-    let mut prompt = anstream::stderr().lock();
-    let _ = write!(prompt, "{question}");
-    let _ = prompt.flush();
+    out::question(question);
     let mut answer = String::new();
     let _ = std::io::stdin().read_line(&mut answer);
     Some(answer.trim().to_owned())

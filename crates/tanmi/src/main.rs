@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     if args.len() == 1 && env::is_in_project() {
         args.push(OsString::from("status"));
     }
-    match cli::parse(&args) {
+    match cli::check_json(cli::parse(&args), &args) {
         Ok(cli) => commands::run(cli),
         Err(error) => usage(error, &args),
     }
@@ -49,7 +49,8 @@ fn usage(error: clap::Error, args: &[OsString]) -> ExitCode {
     let message = cli::usage_message(&error, lang);
     if !is_answer && args.iter().any(|argument| argument == "--json") {
         let message = message.unwrap_or_else(|| error.render().ansi().to_string());
-        out::json_error("USAGE", anstream::adapter::strip_str(&message).to_string().trim());
+        let message = anstream::adapter::strip_str(&message).to_string();
+        out::json(&serde_json::json!({"error": cli::usage_as_json(&message)}));
     } else if let Some(message) = message {
         out::note(message.trim_end());
     } else {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use serde_json::Value;
-use tanmi_base::Lang;
+use tanmi_base::{Lang, text};
 
 use crate::env;
 
@@ -54,12 +54,28 @@ fn report_write_error(written: std::io::Result<()>) {
     }
 }
 
+/// Prints a text for people.
 pub fn text(text: &str) {
+    let text = &clean(text);
     let mut out = anstream::stdout().lock();
     let end: &[u8] = if text.ends_with('\n') { b"" } else { b"\n" };
     report_write_error(
         out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush()),
     );
+}
+
+/// Prints a document: as it is into a file or a pipe, cleaned in a terminal.
+pub fn document(document: &str) {
+    match std::io::stdout().is_terminal() {
+        true => text(document),
+        false => raw(document.as_bytes()),
+    }
+}
+
+/// Prints a question to standard error, without a line end.
+pub fn question(question: &str) {
+    let mut out = anstream::stderr().lock();
+    let _ = write!(out, "{}", clean(question)).and_then(|()| out.flush());
 }
 
 /// Prints bytes unchanged, for another program.
@@ -85,7 +101,24 @@ pub fn json_error(code: &str, message: &str) {
 
 /// Prints a line to standard error.
 pub fn note(line: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{line}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", clean(line));
+}
+
+/// Makes the characters of a text visible that would change how a terminal shows the rest: every text for people passes here.
+/// The styles of [`paint`] stay.
+fn clean(text: &str) -> String {
+    let mut parts = text.split('\x1b');
+    let mut out = text::printable(parts.next().unwrap_or_default());
+    for part in parts {
+        let end =
+            part.strip_prefix('[').and_then(|style| style.find(|c: char| !c.is_ascii_digit() && c != ';'));
+        match end {
+            Some(end) if part[1 + end..].starts_with('m') => out.push('\x1b'),
+            _ => out.push(char::REPLACEMENT_CHARACTER),
+        }
+        out.push_str(&text::printable(part));
+    }
+    out
 }
 
 /// Prints a line of a log to standard error, without a filter for colours.
@@ -110,5 +143,18 @@ pub fn error(error: &Value, lang: Lang, as_json: bool) {
     labelled(RED.bold(), "错误", "error", &format!("{} {code}", text_of("message")), lang);
     for hint in [text_of("hint"), text_of("untrusted")].into_iter().filter(|hint| !hint.is_empty()) {
         labelled(GREEN, "提示", "hint", hint, lang);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clean_text_keeps_styles_and_shows_what_turns_a_line() {
+        let styled = paint(RED.bold(), "error");
+        assert_eq!(clean(&styled), styled);
+        assert_eq!(clean("a\u{202e}b\r\x07c\td\n"), "a\u{fffd}b\u{fffd}\u{fffd}c\td\n");
+        assert_eq!(clean("\x1b]0;title\x1b[2J"), "\u{fffd}]0;title\u{fffd}[2J");
     }
 }

@@ -23,10 +23,10 @@ impl Resolver {
         env.source == Source::Api && !env.remote
     }
 
-    /// Returns whether a text that stands for nothing was meant as a part of an id or as a title, not as a whole id.
-    fn is_name(&self, text: &str) -> bool {
-        let has_title_form = text.contains(|c: char| c.is_whitespace() || !c.is_ascii());
-        id::can_be_suffix(text) || (self.accepts_titles() && has_title_form)
+    /// Returns whether a text that stands for nothing can be a part of an id or a title, of any length. Then nothing has
+    /// that name; otherwise the text is not a valid id.
+    fn is_name(text: &str) -> bool {
+        text.starts_with(char::is_alphanumeric)
     }
 
     fn name<'a>(&self, text: &'a str) -> NodeName<'a> {
@@ -54,7 +54,7 @@ impl Resolver {
         }
         match only("workspaceId", named, found)? {
             Some(id) => Ok(WorkspaceId::parse(&id)?),
-            None if self.is_name(named) => {
+            None if Resolver::is_name(named) => {
                 let existing = self.listed_workspaces()?;
                 Err(tanmi_workspace::Error::WorkspaceNotFound { id: shown(named), existing }.into())
             }
@@ -71,7 +71,7 @@ impl Resolver {
         let found = self.nodes_named(ws, &self.name(named))?;
         match only(field, named, found)? {
             Some(id) => Ok(NodeId::parse_field(field, &id)?),
-            None if self.is_name(named) => {
+            None if Resolver::is_name(named) => {
                 Err(tanmi_workspace::Error::NodeNotFound { field, id: shown(named) }.into())
             }
             None => Err(error.into()),

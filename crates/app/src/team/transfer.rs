@@ -28,7 +28,7 @@ pub struct LeaveResult {
 
 impl TeamService {
     /// Returns the server and the project that this folder has joined, for the user who is asked before it leaves.
-    pub fn joined(&self) -> Result<JoinOffer> {
+    pub fn joined_project(&self) -> Result<JoinOffer> {
         let Member { server, project, .. } = self.joined_member()?;
         Ok(JoinOffer { server, project })
     }

@@ -37,16 +37,16 @@ pub enum MemoryCommand {
         query: Vec<String>,
         #[command(flatten)]
         filter: MemoryFilterArgs,
-        /// Maximum number of memories
-        #[arg(long, value_name = "N", default_value_t = 10)]
+        /// Maximum number of memories; 0 shows all
+        #[arg(long, value_name = "N", default_value_t = 10, value_parser = super::limit::parse)]
         limit: usize,
     },
     /// List memories, newest first
     List {
         #[command(flatten)]
         filter: MemoryFilterArgs,
-        /// Maximum number of memories
-        #[arg(long, value_name = "N", default_value_t = 20)]
+        /// Maximum number of memories; 0 shows all
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = super::limit::parse)]
         limit: usize,
         /// Number of memories to skip
         #[arg(long, value_name = "N", default_value_t = 0)]
@@ -54,8 +54,8 @@ pub enum MemoryCommand {
     },
     /// List facts whose files changed or are gone since they were saved
     Stale {
-        /// Maximum number of facts
-        #[arg(long, value_name = "N", default_value_t = 20)]
+        /// Maximum number of facts; 0 shows all
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = super::limit::parse)]
         limit: usize,
     },
     /// Show a memory
@@ -185,7 +185,7 @@ pub struct SaveFactArgs {
     /// Entities that the fact is about, separated by commas
     #[arg(long, value_name = "A,B")]
     pub entities: Vec<String>,
-    /// Confidence from 0 to 1
+    /// Confidence from 0 to 1 [default for type O: 0.8]
     #[arg(long, value_name = "NUMBER")]
     pub confidence: Option<f64>,
     /// Session id [default: detected automatically inside an agent's shell]

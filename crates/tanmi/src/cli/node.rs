@@ -31,8 +31,8 @@ pub enum NodeCommand {
         /// Number of levels below the parent [default: all]
         #[arg(long, value_name = "N")]
         depth: Option<usize>,
-        /// Maximum number of nodes
-        #[arg(long, value_name = "N", default_value_t = 50)]
+        /// Maximum number of nodes; 0 shows all
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = super::limit::parse)]
         limit: usize,
         /// Continue after this node; the previous page names it (`nextAfter` in JSON)
         #[arg(long, value_name = "NODE")]

@@ -35,10 +35,9 @@ pub struct NextArgs {
     /// Claim and start the first node; exit with status 1 if there is none
     #[arg(long)]
     pub start: bool,
-    /// Maximum number of nodes
-    #[arg(long, value_name = "N", default_value_t = 5, conflicts_with = "start",
-        value_parser = clap::value_parser!(u64).range(1..))]
-    pub limit: u64,
+    /// Maximum number of nodes; 0 shows all
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = super::limit::parse, conflicts_with = "start")]
+    pub limit: usize,
     /// Session that starts the node [default: detected automatically inside an agent's shell]
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,

@@ -14,8 +14,8 @@ pub enum RulesCommand {
         /// Only rules for this event, such as session_start or prompt_submit
         #[arg(long)]
         event: Option<String>,
-        /// Maximum number of rules
-        #[arg(long, value_name = "N", default_value_t = 100)]
+        /// Maximum number of rules; 0 shows all
+        #[arg(long, value_name = "N", default_value_t = 100, value_parser = super::limit::parse)]
         limit: usize,
     },
     /// Check rules files for errors
@@ -115,8 +115,8 @@ pub struct LedgerArgs {
     /// Only this day (YYYY-MM-DD, UTC)
     #[arg(long, value_name = "DAY", conflicts_with_all = ["since", "until"])]
     pub day: Option<String>,
-    /// Number of most recent injections to show
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    /// Number of most recent injections to show; 0 shows all
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = super::limit::parse)]
     pub limit: usize,
     /// Also print the injected texts
     #[arg(long)]

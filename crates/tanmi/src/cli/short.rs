@@ -10,14 +10,21 @@ pub struct StatusArgs {
     pub at: WorkspaceTarget,
 }
 
-/// An action on one node.
+/// The start of a node.
 #[derive(Debug, Args)]
 pub struct StepArgs {
     #[command(flatten)]
     pub at: WorkspaceArg,
     /// Node: its id, the last four or more characters of it, or its title
     #[arg(value_name = "NODE")]
-    pub node: String,
+    pub id: String,
+    #[command(flatten)]
+    pub caller: CallerArgs,
+}
+
+/// Who performs an action on a node.
+#[derive(Debug, Args)]
+pub struct CallerArgs {
     /// Session that performs the action [default: detected automatically inside an agent's shell]
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
@@ -30,7 +37,15 @@ pub struct StepArgs {
 #[derive(Debug, Args)]
 pub struct EndArgs {
     #[command(flatten)]
-    pub step: StepArgs,
+    pub at: WorkspaceArg,
+    /// Node: its id, the last four or more characters of it, or its title [default: the focused node]
+    #[arg(value_name = "NODE")]
+    pub id: Option<String>,
+    /// Same as [NODE]
+    #[arg(long, short = 'n', value_name = "NODE", conflicts_with = "id")]
+    pub node: Option<String>,
+    #[command(flatten)]
+    pub caller: CallerArgs,
     /// Result of the node (`-` reads stdin) [default: asked for in a terminal]
     #[arg(long, short = 'c', value_name = "TEXT", allow_hyphen_values = true)]
     pub conclusion: Option<String>,
@@ -45,8 +60,8 @@ pub enum TrashCommand {
         /// Only this workspace and its nodes
         #[arg(long, short = 'w', value_name = "WS")]
         workspace: Option<String>,
-        /// Maximum number of entries
-        #[arg(long, value_name = "N", default_value_t = 50)]
+        /// Maximum number of entries; 0 shows all
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = super::limit::parse)]
         limit: usize,
     },
 }
@@ -54,8 +69,24 @@ pub enum TrashCommand {
 impl StepArgs {
     /// Returns the arguments of `tanmi node transition` for the same action.
     pub fn into_transition(self, action: &str) -> NodeTransitionArgs {
+        let StepArgs { at, id, caller } = self;
+        caller.into_transition(action, NodeTarget { at, id: Some(id), node: None })
+    }
+}
+
+impl EndArgs {
+    /// See [`StepArgs::into_transition`].
+    pub fn into_transition(self, action: &str) -> NodeTransitionArgs {
+        let EndArgs { at, id, node, caller, conclusion, secrets } = self;
+        let transition = caller.into_transition(action, NodeTarget { at, id, node });
+        NodeTransitionArgs { conclusion, secrets, ..transition }
+    }
+}
+
+impl CallerArgs {
+    fn into_transition(self, action: &str, at: NodeTarget) -> NodeTransitionArgs {
         NodeTransitionArgs {
-            at: NodeTarget { at: self.at, id: Some(self.node), node: None },
+            at,
             action: action.to_owned(),
             conclusion: None,
             session: self.session,
@@ -63,13 +94,5 @@ impl StepArgs {
             force: self.force,
             secrets: SecretsArg { mask_secrets: false },
         }
-    }
-}
-
-impl EndArgs {
-    /// See [`StepArgs::into_transition`].
-    pub fn into_transition(self, action: &str) -> NodeTransitionArgs {
-        let EndArgs { step, conclusion, secrets } = self;
-        NodeTransitionArgs { conclusion, secrets, ..step.into_transition(action) }
     }
 }

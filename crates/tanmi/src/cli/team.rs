@@ -145,8 +145,8 @@ pub enum OutboxCommand {
         /// Only those that wait, or only those that the server refused
         #[arg(long, value_name = "STATE", value_parser = ["queued", "undelivered"])]
         state: Option<String>,
-        /// Maximum number of entries
-        #[arg(long, value_name = "N", default_value_t = 50)]
+        /// Maximum number of entries; 0 shows all
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = super::limit::parse)]
         limit: usize,
     },
     /// Send refused writes again

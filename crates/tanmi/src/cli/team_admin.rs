@@ -57,8 +57,8 @@ pub enum PersonCommand {
         /// List only people with this role in a project
         #[arg(long, value_name = "ROLE", value_parser = ROLES)]
         role: Option<String>,
-        /// Maximum number of people
-        #[arg(long, value_name = "N", default_value_t = 100)]
+        /// Maximum number of people; 0 shows all
+        #[arg(long, value_name = "N", default_value_t = 100, value_parser = super::limit::parse)]
         limit: usize,
     },
 }
@@ -91,8 +91,8 @@ pub enum ProjectCommand {
     List {
         #[command(flatten)]
         team: TeamArgs,
-        /// Maximum number of projects
-        #[arg(long, value_name = "N", default_value_t = 100)]
+        /// Maximum number of projects; 0 shows all
+        #[arg(long, value_name = "N", default_value_t = 100, value_parser = super::limit::parse)]
         limit: usize,
     },
 }
@@ -136,8 +136,8 @@ pub enum TokenCommand {
         /// List only tokens that are neither expired nor revoked
         #[arg(long)]
         valid: bool,
-        /// Maximum number of tokens
-        #[arg(long, value_name = "N", default_value_t = 100)]
+        /// Maximum number of tokens; 0 shows all
+        #[arg(long, value_name = "N", default_value_t = 100, value_parser = super::limit::parse)]
         limit: usize,
     },
     /// Revoke a token, or every token of a person
@@ -184,7 +184,7 @@ pub struct AuditArgs {
     /// Show only entries before the one with this id
     #[arg(long, value_name = "ID")]
     pub before: Option<String>,
-    /// Maximum number of entries
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    /// Maximum number of entries; 0 shows all
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = super::limit::parse)]
     pub limit: usize,
 }

@@ -1,19 +1,70 @@
-//! Usage errors in Chinese. In English, clap's own text is printed.
+//! Usage errors: in Chinese, as JSON, and where clap's own English text does not say what is expected.
 
 use std::error::Error as _;
+use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
+use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use serde_json::{Value, json};
 use tanmi_base::Lang;
 
 use super::help::localized_usage;
+use super::{Cli, Command};
 use crate::out;
 
-/// Returns the text of a usage error, or `None` if clap's own text is to be printed: in English, for help and the
-/// version, and for kinds of errors that are not known here.
+/// What the parsers of Rust say about a number, and what the user should know.
+const NUMBERS: [(&str, &str); 4] = [
+    ("invalid digit found in string", "expected a whole number"),
+    ("cannot parse integer from empty string", "expected a whole number"),
+    ("number too large to fit in target type", "the number is too large"),
+    ("invalid float literal", "expected a number"),
+];
+
+/// Refuses `--json` for commands that print text for a shell or a pager, and for `help`, which clap runs itself.
+pub fn check_json(parsed: Result<Cli, clap::Error>, args: &[OsString]) -> Result<Cli, clap::Error> {
+    let is_json = args.iter().any(|argument| argument == "--json");
+    let command = match &parsed {
+        Ok(Cli { command: Command::Man { .. }, .. }) => "man",
+        Ok(Cli { command: Command::Completions { .. }, .. }) => "completions",
+        Err(_) if args.get(1).is_some_and(|argument| argument == "help") => "help",
+        _ => return parsed,
+    };
+    if is_json { Err(no_json(command)) } else { parsed }
+}
+
+fn no_json(command: &str) -> clap::Error {
+    let mut error = clap::Error::new(ErrorKind::ArgumentConflict).with_cmd(&Cli::command());
+    error.insert(ContextKind::InvalidArg, ContextValue::String(String::from("--json")));
+    error.insert(ContextKind::PriorArg, ContextValue::String(command.to_owned()));
+    error
+}
+
+/// Returns a usage error, given as its text without styles, for programs: the message in one line, and further parts in
+/// fields of their own.
+pub fn usage_as_json(text: &str) -> Value {
+    let mut error = json!({"code": "USAGE", "message": ""});
+    for part in text.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")) {
+        let field = |labels: [&str; 2]| labels.iter().find_map(|label| part.strip_prefix(label));
+        if let Some(usage) = field(["Usage: ", "用法："]) {
+            error["usage"] = json!(usage);
+        } else if let Some(tip) = field(["tip: ", "提示："]) {
+            error["hint"] = json!(tip);
+        } else if error["message"] == "" {
+            let message = field(["error: ", "错误："]).unwrap_or(&part);
+            error["message"] = json!(message);
+        }
+    }
+    error
+}
+
+/// Returns the text of a usage error, or `None` if clap's own text is to be printed: in English unless it is about a
+/// number, for help and the version, and for kinds of errors that are not known here.
 pub fn usage_message(error: &clap::Error, lang: Lang) -> Option<String> {
     if lang == Lang::En {
-        return None;
+        let text = error.render().ansi().to_string();
+        let (known, better) = NUMBERS.into_iter().find(|(known, _)| text.contains(known))?;
+        return (error.kind() == ErrorKind::ValueValidation).then(|| text.replacen(known, better, 1));
     }
     let reason = reason(error)?;
     let mut text = format!("{}：{reason}\n", out::paint(out::RED.bold(), "错误"));
@@ -189,13 +240,11 @@ fn right(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Cli;
     use clap::Parser;
 
     fn text(args: &[&str]) -> String {
         let error = Cli::try_parse_from([&["tanmi"], args].concat()).unwrap_err();
         let text = usage_message(&error, Lang::Zh).unwrap();
-        assert!(usage_message(&error, Lang::En).is_none());
         anstream::adapter::strip_str(&text).to_string()
     }
 
@@ -204,6 +253,25 @@ mod tests {
         assert!(text(&["serve", "--port", "99999"]).contains("99999 不在 0..=65535 范围内"));
         assert!(text(&["log", "--limit", "many"]).contains("应为整数"));
         assert!(text(&["memory", "save-fact", "x", "--confidence", "high"]).contains("应为数字"));
+    }
+
+    #[test]
+    fn numbers_are_explained_in_english() {
+        for (args, expected) in [
+            (&["tanmi", "log", "--limit", "many"][..], "expected a whole number"),
+            (&["tanmi", "memory", "save-fact", "x", "--confidence", "high"], "expected a number"),
+        ] {
+            let error = Cli::try_parse_from(args).unwrap_err();
+            assert!(usage_message(&error, Lang::En).unwrap().contains(expected), "{args:?}");
+        }
+    }
+
+    #[test]
+    fn usage_error_as_json_has_one_line_and_its_parts() {
+        let text = "error: missing:\n  --title <T>\n  --type <T>\n\n  tip: see 'x'\n\nUsage: tanmi node create\n\nFor more\n";
+        let error = usage_as_json(text);
+        assert_eq!(error["message"], "missing: --title <T> --type <T>");
+        assert_eq!((&error["hint"], &error["usage"]), (&json!("see 'x'"), &json!("tanmi node create")));
     }
 
     #[test]

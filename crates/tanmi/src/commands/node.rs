@@ -8,7 +8,7 @@ use tanmi_workspace::context::Context;
 use tanmi_workspace::model::NodeId;
 use tanmi_workspace::ops::{ListEdit, ListQuery, NodeChange, ReferenceEdit};
 
-use super::{CommandContext, Result, ask, confirm, docs, optional_text, statuses, text_or_stdin};
+use super::{CommandContext, Result, ask, can_ask, confirm, docs, optional_text, statuses, text_or_stdin};
 use crate::cli::{NodeCommand, NodeCreateArgs, NodeTarget, NodeTransitionArgs, NodeUpdateArgs};
 use crate::show;
 
@@ -160,26 +160,38 @@ fn update(context: &CommandContext, args: NodeUpdateArgs) -> Result {
 
 /// Ends a node. In a terminal, asks for a conclusion that is not given.
 pub fn end(context: &CommandContext, mut args: NodeTransitionArgs) -> Result {
-    if args.conclusion.is_none() {
-        let question = context.app.lang().pick("结论：", "Conclusion: ");
-        // Without a terminal, or without an answer, the action reports that a conclusion is required.
-        args.conclusion = ask(question).filter(|answer| !answer.is_empty());
+    let (scope, id) = find_for_transition(context, &args)?;
+    if args.conclusion.is_none() && can_ask() {
+        let title = context.app.nodes.view(&scope.workspace, &id)?.result.node.title;
+        let title = text::fit(&text::one_line(&title), 60);
+        let question =
+            context.app.lang().pick(format!("“{title}”的结论："), format!("Conclusion of “{title}”: "));
+        // Without an answer, the action reports that a conclusion is required.
+        args.conclusion = ask(&question).filter(|answer| !answer.is_empty());
     }
-    transition(context, args)
+    carry_out(context, args, &scope, id)
 }
 
 pub fn transition(context: &CommandContext, args: NodeTransitionArgs) -> Result {
-    let (app, at) = (&context.app_for(args.secrets), args.at);
-    let conclusion = optional_text("conclusion", args.conclusion)?;
-    let (session, workspace) = (args.session.as_deref(), at.at.workspace.as_deref());
+    let (scope, id) = find_for_transition(context, &args)?;
+    carry_out(context, args, &scope, id)
+}
+
+fn find_for_transition(context: &CommandContext, args: &NodeTransitionArgs) -> Result<(CallScope, NodeId)> {
+    let (session, workspace) = (args.session.as_deref(), args.at.at.workspace.as_deref());
     let scope = context.scope_of(&CallTarget { session, workspace, ..CallTarget::default() })?;
-    let id = app.resolver.node(&scope, Some(at.node()))?;
+    let id = context.app.resolver.node(&scope, args.at.named())?;
+    Ok((scope, id))
+}
+
+fn carry_out(context: &CommandContext, args: NodeTransitionArgs, scope: &CallScope, id: NodeId) -> Result {
+    let app = &context.app_for(args.secrets);
+    let conclusion = optional_text("conclusion", args.conclusion)?;
     let args =
         TransitionArgs { action: &args.action, conclusion, agent: args.agent.as_deref(), force: args.force };
     // The session knows its own transition, so hooks need not tell it.
-    let done = app
-        .sessions
-        .track_own_changes(scope.session.as_deref(), || app.nodes.transition(&scope, id, args))?;
+    let done =
+        app.sessions.track_own_changes(scope.session.as_deref(), || app.nodes.transition(scope, id, args))?;
     context.print_change(&done, |result| {
         show::node::transitioned(result, &done.workspace_id, context.app.lang())
     });

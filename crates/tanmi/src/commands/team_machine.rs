@@ -81,7 +81,7 @@ fn push(context: &CommandContext, args: JoinArgs) -> Result {
 
 fn leave(context: &CommandContext, discard: bool, yes: bool) -> Result {
     let lang = context.app.lang();
-    let JoinOffer { server, project } = context.app.team.joined()?;
+    let JoinOffer { server, project } = context.app.team.joined_project()?;
     let question = lang.pick(
         format!("离开 {server} 的项目 {project}，并把工作区和记忆写回此文件夹？"),
         format!(

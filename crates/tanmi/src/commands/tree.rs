@@ -12,7 +12,7 @@ pub fn run(context: &CommandContext, args: TreeArgs) -> Result {
         under: context.app.resolver.node_id(&scope.workspace, "parentId", &args.parent)?,
         depth: args.depth,
         statuses: statuses(&args.status)?,
-        limit: if args.limit == 0 { usize::MAX - 2 } else { args.limit },
+        limit: args.limit,
         ..ListQuery::default()
     };
     let mut view = context.app.workspaces.show(&scope.workspace)?;

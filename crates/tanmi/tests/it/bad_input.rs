@@ -262,7 +262,7 @@ fn messages_of_commands_name_options() {
             "--parent",
         ),
         (&["tree", "--parent", "node-none"], "--parent"),
-        (&["tree", "--workspace", "no"], "--workspace"),
+        (&["tree", "--workspace", "../no"], "--workspace"),
     ] {
         let run = env.run(args);
         let message = run.stderr.lines().next().unwrap_or_default();

@@ -137,6 +137,21 @@ fn usage_errors_are_json_for_programs_in_both_languages() {
         assert_eq!(error["code"], "USAGE");
         let message = error["message"].as_str().unwrap();
         assert!(message.contains(reason) && !message.contains('\u{1b}'), "{message}");
+        assert!(!message.contains('\n') && !message.contains("tanmi tree"), "{message}");
+        assert!(error["usage"].as_str().unwrap().starts_with("tanmi tree"), "{error}");
+    }
+}
+
+#[test]
+fn commands_that_print_text_refuse_json() {
+    for lang in ["en_US.UTF-8", "zh_CN.UTF-8"] {
+        let env = TestEnv::with_lang(lang);
+        for args in [&["help"][..], &["help", "node"], &["man"], &["completions", "bash"]] {
+            let error = env.error(args);
+            assert_eq!(error["code"], "USAGE", "{args:?}");
+            let message = error["message"].as_str().unwrap();
+            assert!(message.contains("--json") && message.contains(args[0]), "{args:?}: {message}");
+        }
     }
 }
 

@@ -32,9 +32,13 @@ fn node_is_named_by_the_end_of_its_id_or_by_its_title() {
     env.ok(&["node", "reference", end(&task, 4), "--target", end(&plan, 4)]);
     let references = env.json(&["node", "show", &task])["node"]["references"].clone();
     assert_eq!(references[0]["targetId"], plan.as_str());
-    for (named, code) in
-        [("zzzz", "NODE_NOT_FOUND"), ("No such title", "NODE_NOT_FOUND"), ("ab", "INVALID_ARGUMENT")]
-    {
+    for (named, code) in [
+        ("zzzz", "NODE_NOT_FOUND"),
+        ("No such title", "NODE_NOT_FOUND"),
+        ("ab", "NODE_NOT_FOUND"),
+        ("界面", "NODE_NOT_FOUND"),
+        ("../ab", "INVALID_ARGUMENT"),
+    ] {
         assert_eq!(env.error(&["node", "show", named])["code"], code, "{named}");
     }
 }
@@ -83,17 +87,18 @@ fn error_names_the_option_and_what_is_accepted() {
             (&["plan", "--export", "NAME"], "--export"),
             (&["node", "list", "--after", "NAME"], "--after"),
             (&["node", "move", "Task", "--before", "NAME"], "--before"),
-            (&["node", "show", "NAME"], "--node"),
+            (&["node", "show", "NAME"], "NODE"),
+            (&["node", "show", "--node", "NAME"], "--node"),
         ] {
-            // The second is too short for an id, and no title.
-            for named in ["after-export-before", "abc"] {
+            // The last one can be neither a part of an id nor a title.
+            for named in ["after-export-before", "abc", "../abc"] {
                 let args: Vec<&str> =
                     args.iter().map(|arg| arg.replace("NAME", named).leak() as &str).collect();
                 let error = env.error(&args);
                 let message = error["message"].as_str().unwrap();
                 assert!(message.contains(option) && message.contains(named), "{args:?} {error}");
-                let is_short = named == "abc";
-                assert_eq!(error["hint"].as_str().unwrap().contains(accepted), is_short, "{args:?} {error}");
+                let is_bad = named == "../abc";
+                assert_eq!(error["hint"].as_str().unwrap().contains(accepted), is_bad, "{args:?} {error}");
             }
         }
         for named in ["nope", "abc", "No such title"] {
@@ -128,8 +133,13 @@ fn tools_and_http_accept_the_end_of_an_id_and_no_title() {
     let mut client = Client::connect(&env);
     let arguments = json!({"workspaceId": end(&ws, 4), "nodeId": end(&task, 4)});
     assert_eq!(client.expect_ok("node_get", arguments)["nodeId"], task.as_str());
-    let error = client.expect_error("node_get", json!({"nodeId": "Sign tokens"}));
-    assert_eq!(error["code"], "INVALID_ARGUMENT", "{error}");
+    for title in ["Sign tokens", "Sign"] {
+        let error = client.expect_error("node_get", json!({"nodeId": title}));
+        assert_eq!(error["code"], "NODE_NOT_FOUND", "{error}");
+        let error = client.expect_error("session_bind", json!({"workspaceId": title, "sessionId": "s"}));
+        assert_eq!(error["code"], "WORKSPACE_NOT_FOUND", "{error}");
+        assert_eq!(error["details"]["workspaces"][0]["id"], ws.as_str(), "{error}");
+    }
     let server = Server::start(&env);
     let path = format!("/workspaces/{}/nodes/{}", end(&ws, 4), end(&task, 4));
     assert_eq!(server.expect_ok("GET", &path, Value::Null)["nodeId"], task.as_str());

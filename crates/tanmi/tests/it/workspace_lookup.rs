@@ -86,3 +86,19 @@ fn home_folder_can_be_project() {
     std::fs::create_dir(&below).unwrap();
     assert!(!env.run_in(&below, &["tree"]).ok, "the home store is not the project of folders below it");
 }
+
+#[test]
+fn hint_lists_a_few_workspaces_without_what_turns_the_line() {
+    let env = TestEnv::new();
+    let name = "ab\u{202e}txt.exe";
+    for _ in 0..12 {
+        env.ok(&["workspace", "init", "--name", name, "--goal", "g"]);
+    }
+    for args in [&["tree"][..], &["tree", "--workspace", "No such name"]] {
+        let run = env.run(args);
+        assert!(!run.ok && run.stderr.contains("ab\u{fffd}txt.exe"), "{}", run.stderr);
+        assert!(!run.stderr.contains('\u{202e}'), "{}", run.stderr);
+        assert!(run.stderr.contains("and 7 more"), "{}", run.stderr);
+        assert_eq!(env.error(args)["details"]["workspaces"].as_array().unwrap().len(), 12);
+    }
+}

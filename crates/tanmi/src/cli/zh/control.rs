@@ -49,7 +49,7 @@ pub const PAGES: &[ChineseTexts] = &[
         &[
             ("source", "只列出来自此处的规则：built-in、workspace、project 或 global"),
             ("event", "只列出针对该事件的规则，如 session_start 或 prompt_submit"),
-            ("limit", "最多显示多少条规则"),
+            ("limit", "最多显示多少条规则；0 表示全部"),
         ],
         "",
     ),
@@ -113,7 +113,7 @@ pub const PAGES: &[ChineseTexts] = &[
             ("since", "从这一天起（YYYY-MM-DD，UTC）"),
             ("until", "到这一天为止，含当天（YYYY-MM-DD，UTC）"),
             ("day", "只看这一天（YYYY-MM-DD，UTC）"),
-            ("limit", "显示最近多少条注入记录"),
+            ("limit", "显示最近多少条注入记录；0 表示全部"),
             ("text", "同时输出注入的文本"),
         ],
         "\

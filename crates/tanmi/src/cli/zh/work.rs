@@ -5,8 +5,8 @@ use super::{
     WORKSPACE_ID, WORKSPACE_OPTION, page,
 };
 
-const MAX_NODES: ArgumentText = ("limit", "最多显示多少个节点");
-const MAX_MEMORIES: ArgumentText = ("limit", "最多显示多少条记忆");
+const MAX_NODES: ArgumentText = ("limit", "最多显示多少个节点；0 表示全部");
+const MAX_MEMORIES: ArgumentText = ("limit", "最多显示多少条记忆；0 表示全部");
 const OF_SCOPE: ArgumentText = ("scope", "只看该范围的记忆：project 或 user");
 const MEMORY_TYPE: ArgumentText = ("memory_type", "只看该类型：W、B、O（事实），S（摘要），T（对话轮次）");
 const SINCE: ArgumentText = ("since", "从这一天起：YYYY-MM-DD，或几天前，如 7d");
@@ -14,7 +14,8 @@ const UNTIL: ArgumentText = ("until", "到这一天（含）：YYYY-MM-DD，或�
 const OF_SESSION: ArgumentText = ("session", "只看该会话的记忆");
 const ALL_MEMORIES: ArgumentText = ("all", "包括已忘记和已被取代的记忆");
 
-const STEP_NODE: ArgumentText = ("node", "节点：ID、ID 的最后四个或更多字符，或标题");
+const STEP_NODE: ArgumentText = ("id", "节点：ID、ID 的最后四个或更多字符，或标题");
+const END_NODE: ArgumentText = ("id", "节点：ID、ID 的最后四个或更多字符，或标题 [默认：聚焦节点]");
 const STEP_SESSION: ArgumentText = ("session", "执行动作的会话 [默认：在智能体的 shell 中自动识别]");
 const STEP_FORCE: ArgumentText = ("force", "即使节点由另一个运行中的会话持有，也执行动作");
 const START_FORCE: ArgumentText = ("force", "即使节点由另一个运行中的会话持有，或依赖尚未完成，也开始它");
@@ -26,7 +27,7 @@ pub const PAGES: &[ChineseTexts] = &[
     page(
         "done",
         "完成一个节点",
-        &[WORKSPACE, STEP_NODE, STEP_SESSION, STEP_FORCE, STEP_CONCLUSION, MASK_SECRETS],
+        &[WORKSPACE, END_NODE, NODE_OPTION, STEP_SESSION, STEP_FORCE, STEP_CONCLUSION, MASK_SECRETS],
         "\
 示例：
   tanmi done '签发令牌' --conclusion '测试全部通过'
@@ -35,7 +36,7 @@ pub const PAGES: &[ChineseTexts] = &[
     page(
         "fail",
         "把节点标记为失败",
-        &[WORKSPACE, STEP_NODE, STEP_SESSION, STEP_FORCE, STEP_CONCLUSION, MASK_SECRETS],
+        &[WORKSPACE, END_NODE, NODE_OPTION, STEP_SESSION, STEP_FORCE, STEP_CONCLUSION, MASK_SECRETS],
         "",
     ),
     page("workspace", "创建、列出、修改、归档和检查工作区", &[], ""),
@@ -61,7 +62,7 @@ pub const PAGES: &[ChineseTexts] = &[
         &[
             ("all", "列出所有已知项目的工作区"),
             ("status", "只列出处于该状态的工作区：active 或 archived"),
-            ("limit", "最多显示多少个工作区"),
+            ("limit", "最多显示多少个工作区；0 表示全部"),
             ("scan", "把该目录下的项目加入已知项目，并列出所有已知项目的工作区"),
         ],
         "",
@@ -92,7 +93,12 @@ pub const PAGES: &[ChineseTexts] = &[
     ),
     page("workspace archive", "归档工作区，使其只读", &[WORKSPACE_ID, WORKSPACE_OPTION], ""),
     page("workspace restore", "从归档或回收站恢复工作区", &[("id", "工作区 ID")], ""),
-    page("workspace delete", "把工作区移到回收站，保留 30 天", &[("id", "工作区 ID")], ""),
+    page(
+        "workspace delete",
+        "把工作区移到回收站，保留 30 天",
+        &[("id", "工作区 ID"), ("yes", "不询问就删除有节点的工作区")],
+        "",
+    ),
     page(
         "workspace focus",
         "显示、设置或清除在智能体会话之外使用的聚焦节点",
@@ -323,7 +329,7 @@ pub const PAGES: &[ChineseTexts] = &[
             WORKSPACE,
             ("node", "节点 ID；`workspace` 表示工作区自己的日志 [默认：聚焦节点]"),
             ("text", "要添加的日志条目（`-` 表示从标准输入读取）[默认：显示日志]"),
-            ("limit", "最多显示多少条日志"),
+            ("limit", "最多显示多少条日志；0 表示全部"),
             MASK_SECRETS,
         ],
         "\
@@ -352,7 +358,7 @@ pub const PAGES: &[ChineseTexts] = &[
     page(
         "trash list",
         "列出可以恢复的工作区和节点，最近删除的在前",
-        &[("workspace", "只列出该工作区及其节点"), ("limit", "最多显示多少项")],
+        &[("workspace", "只列出该工作区及其节点"), ("limit", "最多显示多少项；0 表示全部")],
         "",
     ),
     page("session", "列出会话，把会话绑定到工作区", &[], ""),
@@ -373,7 +379,7 @@ pub const PAGES: &[ChineseTexts] = &[
             ("workspace", "只列出绑定到该工作区的会话"),
             ("live", "只列出智能体正在运行的会话"),
             ("bound", "只列出已绑定工作区的会话"),
-            ("limit", "最多显示多少个会话"),
+            ("limit", "最多显示多少个会话；0 表示全部"),
         ],
         "",
     ),
@@ -387,7 +393,7 @@ pub const PAGES: &[ChineseTexts] = &[
             ("file", "从该文件读取文字"),
             ("memory_type", "事实类型：W、B 或 O"),
             ("entities", "事实涉及的实体，用逗号分隔"),
-            ("confidence", "置信度，0 到 1"),
+            ("confidence", "置信度，0 到 1 [O 类默认：0.8]"),
             SESSION,
             ("supersedes", "被这条事实取代的事实 ID；可重复"),
             ("paths", "事实涉及的项目文件；可重复"),
@@ -448,7 +454,12 @@ pub const PAGES: &[ChineseTexts] = &[
         ],
         "",
     ),
-    page("memory stale", "列出保存之后所涉文件有改动或已不存在的事实", &[("limit", "最多显示的事实数")], ""),
+    page(
+        "memory stale",
+        "列出保存之后所涉文件有改动或已不存在的事实",
+        &[("limit", "最多显示的事实数；0 表示全部")],
+        "",
+    ),
     page("memory show", "显示一条记忆", &[("id", "记忆 ID")], ""),
     page(
         "memory edit",
