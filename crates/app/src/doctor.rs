@@ -198,10 +198,7 @@ impl Doctor<'_> {
                     "会话：还没有运行过钩子".into(),
                     "sessions: no hook has run yet".into(),
                 );
-                self.advise(
-                    "运行 tanmi install 后，在智能体中开始一个新会话",
-                    "run tanmi install, then start a new session in your agent",
-                );
+                self.advise("在智能体中开始一个新会话", "start a new session in your agent");
             }
         }
         if !broken.is_empty() {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use tanmi_base::Millis;
 pub use tanmi_team::Present;
 use tanmi_workspace::model::{LogEntry, Node, NodeId, NodeStatus, Problem, Progress, WorkspaceId};
+use tanmi_workspace::ops::{BlockReason, BlockedNode, Claimant};
 use tanmi_workspace::store::NodeBrief;
 
 use crate::core::{Core, WorkspaceRef};
@@ -46,6 +47,9 @@ pub struct WorkspaceOverview {
     pub problems: Vec<NodeProblem>,
     /// The first pending execution nodes in the order of the tree.
     pub next: Vec<NodeBrief>,
+    /// Where nothing is in progress or next: the nodes whose children are all done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub can_complete: Vec<BlockedNode>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -121,6 +125,7 @@ impl StatusService {
         // Updates the index to the files, from which the overview is read.
         let (workspace, progress) = ws.store().summary(&ws.id, self.core.now())?;
         let overview = ws.project.snapshots().overview(&ws.id).unwrap_or_default();
+        let is_idle = overview.next.is_empty() && overview.in_progress.is_empty() && progress.total > 0;
         Ok(WorkspaceOverview {
             workspace_id: workspace.id,
             name: workspace.name,
@@ -137,7 +142,15 @@ impl StatusService {
             in_progress: overview.in_progress.into_iter().map(NodeInProgress::of).collect(),
             problems: overview.with_problem.into_iter().filter_map(NodeProblem::of).collect(),
             next: overview.next,
+            can_complete: if is_idle { self.can_complete(ws)? } else { Vec::new() },
         })
+    }
+
+    fn can_complete(&self, ws: &WorkspaceRef) -> Result<Vec<BlockedNode>> {
+        let claimant = Claimant::default();
+        let mut blocked = ws.store().next(&ws.id, 1, &claimant, &self.sessions, self.core.now())?.blocked;
+        blocked.retain(|node| node.reason == BlockReason::ChildrenDone);
+        Ok(blocked)
     }
 
     fn sessions(&self, ws: &WorkspaceRef, focus: Option<&NodeId>) -> Result<Vec<SessionWork>> {

@@ -1,13 +1,20 @@
 //! `tanmi plan` and `tanmi next`
 
-use tanmi_app::Error;
+use std::collections::BTreeSet;
+
 use tanmi_app::resolver::CallTarget;
+use tanmi_app::{App, Error, WorkspaceRef};
 use tanmi_base::{Bilingual, Lang};
+use tanmi_workspace::model::NodeId;
+use tanmi_workspace::ops::{ListQuery, PlannedNodes};
 use tanmi_workspace::outline;
 
 use super::{CommandContext, Result, file_or_stdin};
 use crate::cli::{NextArgs, PlanArgs};
 use crate::{out, show};
+
+/// The number of children of a parent whose titles are compared with those of a plan.
+const MAX_CHILDREN: usize = 1000;
 
 pub fn plan(context: &CommandContext, args: PlanArgs) -> Result {
     let scope = context.scope(args.at.workspace.as_deref())?;
@@ -15,15 +22,43 @@ pub fn plan(context: &CommandContext, args: PlanArgs) -> Result {
     let Some(file) = args.file else {
         let node = app.resolver.node_id(ws, "export", args.export.as_deref().unwrap_or("root"))?;
         let exported = app.nodes.export(ws, &node)?;
-        context.print_result(&exported, |exported| exported.result.outline.clone());
+        context.print_document(&exported, |exported| exported.result.outline.clone());
         warn_if_unreadable(&exported.result.outline, app.lang());
         return Ok(());
     };
     let parent = app.resolver.node_id(ws, "parentId", &args.parent)?;
     let outline = read_outline(file_or_stdin(&file, outline::MAX_BYTES as u64 + 1)?)?;
+    let children = titles_below(&app, ws, &parent)?;
     let planned = app.nodes.plan(ws, parent, &outline, args.rules_hash)?;
     context.print_change(&planned, |planned| show::plan::planned(planned, context.app.lang()));
+    if !context.json {
+        warn_if_repeated(&planned.result.planned, &children, app.lang());
+    }
     Ok(())
+}
+
+fn titles_below(app: &App, ws: &WorkspaceRef, parent: &NodeId) -> Result<BTreeSet<String>> {
+    let query =
+        ListQuery { under: parent.clone(), depth: Some(1), limit: MAX_CHILDREN, ..ListQuery::default() };
+    let rows = app.nodes.list(ws, &query)?.result.nodes;
+    Ok(rows.into_iter().filter(|row| row.node.id != *parent).map(|row| row.node.title).collect())
+}
+
+/// Warns if every title at the top of a plan was there before: the plan was probably read twice.
+fn warn_if_repeated(planned: &PlannedNodes, children: &BTreeSet<String>, lang: Lang) {
+    let mut top = planned.nodes.iter().filter(|node| node.level == 0);
+    if !top.clone().all(|node| children.contains(&node.title)) {
+        return;
+    }
+    let first = top.next().map(|node| node.node_id.as_str()).unwrap_or_default();
+    let line = lang.pick(
+        format!("这些标题原先都已存在；如果是重复的，逐个删除新的节点：`tanmi node delete {first} --yes`"),
+        format!(
+            "all of these titles existed before; if they are duplicates, delete each new node: \
+             `tanmi node delete {first} --yes`"
+        ),
+    );
+    out::labelled(out::YELLOW, "警告", "warning", &line, lang);
 }
 
 /// Warns if `tanmi plan` does not read an exported outline in one call, because it has too many nodes or levels.
@@ -65,7 +100,7 @@ pub fn next(context: &CommandContext, args: &NextArgs) -> Result {
             let session = scope.session.as_deref();
             app.sessions.track_own_changes(session, || app.nodes.start_next(&scope))?
         }
-        false => app.nodes.next(&scope, usize::try_from(args.limit).unwrap_or(usize::MAX))?,
+        false => app.nodes.next(&scope, args.limit)?,
     };
     // A script must not go on as if it had a node to work on.
     context.failed.set(args.start && found.result.started.is_none());

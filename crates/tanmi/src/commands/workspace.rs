@@ -1,12 +1,14 @@
 //! `tanmi workspace …`
 
+use serde_json::json;
 use tanmi_app::workspaces::WorkspaceFilter;
-use tanmi_base::Lang;
-use tanmi_workspace::model::WorkspaceStatus;
+use tanmi_app::{Error, WorkspaceRef};
+use tanmi_base::{Lang, text};
+use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::{ListEdit, NewWorkspace, WorkspaceChange};
 use tanmi_workspace::store::Fix;
 
-use super::{CommandContext, Result, docs, text_or_stdin};
+use super::{CommandContext, Result, confirm, docs, text_or_stdin};
 use crate::cli::WorkspaceCommand;
 use crate::show;
 
@@ -73,8 +75,12 @@ pub fn run(context: &CommandContext, command: WorkspaceCommand) -> Result {
                 show::workspace::line("恢复", "restored", view, context.app.lang())
             });
         }
-        WorkspaceCommand::Delete { id } => {
-            let deleted = app.workspaces.delete(&app.resolver.workspace(&id)?)?;
+        WorkspaceCommand::Delete { id, yes } => {
+            let workspace = app.resolver.workspace(&id)?;
+            if !yes && !confirm_delete(context, &workspace)? {
+                return Ok(());
+            }
+            let deleted = app.workspaces.delete(&workspace)?;
             let days = app.config().trash_retain_days;
             context.print_result(&deleted, |deleted| {
                 show::workspace::deleted(deleted, days, context.app.lang())
@@ -91,14 +97,50 @@ pub fn run(context: &CommandContext, command: WorkspaceCommand) -> Result {
             context.print_result(&view, |view| show::workspace::focus(view, context.app.lang()));
         }
         WorkspaceCommand::Check { at, fix } => {
-            let (id, report) = app.maintenance.check_workspace(&context.scope(at.get())?.workspace, fix)?;
-            let lang = app.lang();
-            if report.findings.iter().any(|finding| finding.fix != Fix::Repaired) {
-                context.failed.set(true);
-            }
-            let shown = show::check::CheckView::new(&id, &report, app.project(), lang);
-            context.print_result(&shown, |shown| shown.to_text(lang));
+            let workspaces = match context.scope(at.get()) {
+                Ok(scope) => vec![scope.workspace],
+                // Without a name, all active ones are meant.
+                Err(Error::AmbiguousWorkspace { candidates }) => {
+                    let find = |(id, _): &(WorkspaceId, String)| app.resolver.workspace(id.as_str());
+                    candidates.iter().map(find).collect::<Result<_>>()?
+                }
+                Err(error) => return Err(error),
+            };
+            check(context, &workspaces, fix)?;
         }
     }
     Ok(())
+}
+
+fn check(context: &CommandContext, workspaces: &[WorkspaceRef], fix: bool) -> Result {
+    let (app, lang) = (&context.app, context.app.lang());
+    let mut checked = Vec::new();
+    for workspace in workspaces {
+        let (id, report) = app.maintenance.check_workspace(workspace, fix)?;
+        if report.findings.iter().any(|finding| finding.fix != Fix::Repaired) {
+            context.failed.set(true);
+        }
+        checked.push(show::check::CheckView::new(&id, &report, app.project(), lang));
+    }
+    match checked.as_slice() {
+        [one] => context.print_result(one, |one| one.to_text(lang)),
+        all => context
+            .print_result(&json!({"workspaces": all}), |_| all.iter().map(|one| one.to_text(lang)).collect()),
+    }
+    Ok(())
+}
+
+/// Asks before a workspace with nodes is deleted. Returns whether to delete it.
+fn confirm_delete(context: &CommandContext, workspace: &WorkspaceRef) -> Result<bool> {
+    // A workspace that cannot be read is in the way of its user, and stays in the trash for 30 days.
+    let Ok(view) = context.app.workspaces.show(workspace) else { return Ok(true) };
+    let (name, total) = (text::one_line(&view.name), view.progress.total);
+    if total == 0 {
+        return Ok(true);
+    }
+    let question = context.app.lang().pick(
+        format!("“{name}”有 {total} 个节点。移到回收站？"),
+        format!("“{name}” has {}. Move it to the trash?", show::counted(total, "node")),
+    );
+    confirm(&question, || json!({"workspaceId": view.workspace_id, "name": view.name, "nodes": total}))
 }

@@ -29,6 +29,14 @@ pub fn view(view: &LedgerView, lang: Lang) -> String {
     } else {
         out.push_str(&table::render(&view.entries.iter().map(row).collect::<Vec<_>>(), 60));
     }
+    let hidden = view.total.decisions.saturating_sub(view.entries.len());
+    if hidden > 0 {
+        let (zh, en) = (
+            format!("… 还有 {hidden} 条更早的记录（用 --limit 显示）"),
+            format!("… {} not shown (use --limit)", counted(hidden, "earlier injection")),
+        );
+        let _ = writeln!(out, "{}", paint(out::DIM, &lang.pick(zh, en)));
+    }
     let _ = writeln!(out);
     let mut totals: Vec<Vec<Cell>> =
         view.days.iter().map(|(day, total)| total_row(day, total, lang)).collect();
@@ -49,17 +57,23 @@ pub fn view(view: &LedgerView, lang: Lang) -> String {
     out
 }
 
+/// The width below which the event and the rules need the space of the columns that can be left out.
+const WIDE: usize = 110;
+
 fn row(line: &LedgerLine, session: &str) -> Vec<Cell> {
     let entry = &line.entry;
+    let is_wide = out::columns().is_none_or(|columns| columns >= WIDE);
+    // A column without any text is left out.
+    let if_wide = |text: String| if is_wide { text } else { String::new() };
     vec![
         styled(out::DIM, clock::local_stamp(entry.at)),
         cell(session),
-        droppable(cell(&entry.platform)),
+        droppable(cell(if_wide(entry.platform.clone()))),
         shrinkable(cell(&entry.event)),
         shrinkable(styled(out::BOLD, entry.rules.join(", "))),
-        droppable(cell(format!("{} B", entry.bytes))),
+        droppable(cell(if_wide(format!("{} B", entry.bytes)))),
         cell(format!("≈{} tok", entry.tokens)),
-        droppable(styled(out::DIM, format!("{:.1} ms", entry.micros as f64 / 1000.0))),
+        droppable(styled(out::DIM, if_wide(format!("{:.1} ms", entry.micros as f64 / 1000.0)))),
     ]
 }
 

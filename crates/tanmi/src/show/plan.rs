@@ -74,7 +74,8 @@ fn blocked(nodes: &[BlockedNode], lang: Lang) -> String {
     table::render(&nodes.iter().zip(ids).map(row).collect::<Vec<_>>(), 60)
 }
 
-fn reason(node: &BlockedNode, lang: Lang) -> String {
+/// Returns why a node cannot be started.
+pub fn reason(node: &BlockedNode, lang: Lang) -> String {
     match (node.reason, &node.holder) {
         (BlockReason::ChildrenDone, _) => lang
             .pick("子节点都已结束，可以完成它", "all children are done, so it can be completed")

@@ -85,6 +85,12 @@ fn overview(workspace: &WorkspaceOverview, now: Millis, lang: Lang) -> String {
     section(&mut out, lang.pick("问题", "Problems"), rows.collect());
     let rows = workspace.next.iter().map(|node| node_row(node, &ids));
     section(&mut out, lang.pick("接下来", "Next"), rows.collect());
+    let rows = workspace.can_complete.iter().map(|node| {
+        let (sign, style) = symbol(node.status);
+        let reason = cell(super::plan::reason(node, lang));
+        vec![styled(style, format!("  {sign}")), ids.cell(node.node_id.as_str()), title(&node.title), reason]
+    });
+    section(&mut out, lang.pick("接下来", "Next"), rows.collect());
     if workspace.progress.total == 0 {
         let hint = lang.pick(
             "还没有节点：tanmi node create --type … --title …",
@@ -105,6 +111,7 @@ impl NodeIds<'_> {
         ids.extend(workspace.in_progress.iter().map(|node| node.id.as_str()));
         ids.extend(workspace.team.iter().filter_map(|present| present.node_id.as_deref()));
         ids.extend(workspace.problems.iter().map(|node| node.id.as_str()));
+        ids.extend(workspace.can_complete.iter().map(|node| node.node_id.as_str()));
         ids.sort_unstable();
         ids.dedup();
         NodeIds(ids.iter().copied().zip(short_ids(ids.iter().copied())).collect())

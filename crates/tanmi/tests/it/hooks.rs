@@ -167,7 +167,7 @@ fn focus_removed_by_hand_is_shown_as_none() {
     std::fs::rename(env.node_md(&ws, &node).parent().unwrap(), env.root().join("removed")).unwrap();
     let agent = Agent::claude(&env, "s");
     assert!(agent.start("startup").contains("Focused node: (none; node_list lists the nodes)"));
-    env.ok(&["workspace", "delete", &ws]);
+    env.ok(&["workspace", "delete", &ws, "--yes"]);
     let injected = agent.start("startup");
     assert!(injected.contains("is missing") && !injected.contains("not bound"), "{injected}");
 }

@@ -136,3 +136,19 @@ fn text_shown_to_a_person_is_not_recorded() {
     assert!(complete(Some("CLAUDECODE")).contains("All child nodes of"));
     assert_eq!(recorded(), 1, "an agent read it");
 }
+
+#[test]
+fn narrow_ledger_keeps_events_and_rules_and_counts_what_is_hidden() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let agent = Agent::claude(&env, "one");
+    agent.start("startup");
+    env.ok(&["session", "bind", "--session", "one", "--workspace", &ws]);
+    agent.prompt("go");
+    let output = env.command(&["ledger"]).env("COLUMNS", "80").output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("prompt_submit") && shown.contains("context-refresh"), "{shown}");
+    assert!(shown.lines().all(|line| tanmi_base::text::width(line) <= 80), "{shown}");
+    assert!(env.ok(&["ledger", "--limit", "1"]).contains("1 earlier injection not shown"));
+    assert!(!env.ok(&["ledger", "--limit", "0"]).contains("not shown"));
+}

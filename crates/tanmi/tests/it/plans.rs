@@ -335,3 +335,13 @@ fn move_that_causes_a_cycle_names_the_way_out() {
         "{hint}"
     );
 }
+
+#[test]
+fn plan_that_is_read_twice_warns() {
+    let env = TestEnv::new();
+    env.init();
+    assert!(!plan(&env, OUTLINE, &[]).stderr.contains("existed before"));
+    let again = plan(&env, OUTLINE, &[]);
+    assert!(again.ok && again.stderr.contains("tanmi node delete node-"), "{}", again.stderr);
+    assert!(!plan(&env, "- Design\n- Something new\n", &[]).stderr.contains("existed before"));
+}

@@ -143,7 +143,7 @@ fn terminal_is_asked_for_a_conclusion_and_before_children_are_deleted() {
         eprintln!("skipped: no `script` on this machine");
         return;
     };
-    assert!(screen.contains("Conclusion: "), "{screen}");
+    assert!(screen.contains("Conclusion of “Task”: "), "{screen}");
     assert_eq!(env.json(&["node", "show", &task])["node"]["conclusion"], "All pass");
     let screen = in_terminal(&env, &format!("node delete {plan}"), "n\n").unwrap();
     assert!(screen.contains("“Plan” has 1 child."), "{screen}");
@@ -153,9 +153,111 @@ fn terminal_is_asked_for_a_conclusion_and_before_children_are_deleted() {
 }
 
 #[test]
+fn done_without_a_node_completes_the_focused_one() {
+    let env = TestEnv::new();
+    env.init();
+    let task = env.node("root", "execution", "Task");
+    assert_eq!(env.error(&["done", "-c", "x"])["code"], "NO_FOCUS");
+    env.ok(&["start", "Task"]);
+    env.ok(&["workspace", "focus", &task]);
+    env.ok(&["done", "-c", "All pass"]);
+    assert_eq!(env.status(&task), "completed");
+    let other = env.node("root", "execution", "Other");
+    env.ok(&["start", &other]);
+    env.ok(&["workspace", "focus", &other]);
+    env.ok(&["fail", "-c", "Cannot be done"]);
+    assert_eq!(env.status(&other), "failed");
+}
+
+#[test]
+fn end_of_an_ambiguous_node_fails_before_the_conclusion_is_asked() {
+    let env = TestEnv::new();
+    env.init();
+    for _ in 0..2 {
+        env.node("root", "execution", "Design");
+    }
+    let run = env.run(&["done", "Design"]);
+    assert!(run.stderr.contains("NODE \"Design\" stands for 2 ids"), "{}", run.stderr);
+    assert!(env.run(&["done", "--node", "Design"]).stderr.contains("--node \"Design\""));
+    let command = format!("{} done Design; true", env!("CARGO_BIN_EXE_tanmi"));
+    let mut script = env.command_in("script", &env.project);
+    let Ok(output) = script.args(["-qec", &command, "/dev/null"]).output() else { return };
+    let screen = Run::of(output).stdout;
+    assert!(screen.contains("AMBIGUOUS_ID") && !screen.contains("Conclusion"), "{screen}");
+}
+
+#[test]
 fn unknown_word_of_another_tool_names_our_command() {
     for (lang, words) in [("en_US.UTF-8", "similar subcommand"), ("zh_CN.UTF-8", "有相似的命令")] {
         let run = TestEnv::with_lang(lang).run(&["close", "x"]);
         assert!(!run.ok && run.stderr.contains(words) && run.stderr.contains("'done'"), "{}", run.stderr);
     }
+}
+
+#[test]
+fn limit_zero_shows_all_in_every_list() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let task = env.node("root", "execution", "Task");
+    env.node("root", "execution", "Other");
+    env.ok(&["log", "--node", &task, "A line"]);
+    env.ok(&["memory", "save-fact", "The number is 7"]);
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    for (args, shown) in [
+        (&["memory", "list"][..], "The number is 7"),
+        (&["memory", "search", "number"], "The number is 7"),
+        (&["workspace", "list"], "Auth"),
+        (&["rules", "list"], "context"),
+        (&["node", "list"], "Other"),
+        (&["tree"], "Other"),
+        (&["next"], "Other"),
+        (&["log", "--node", &task], "A line"),
+        (&["session", "list"], " s "),
+    ] {
+        let all = env.ok(&[args, &["--limit", "0"]].concat());
+        assert!(all.contains(shown) && !all.contains("more"), "{args:?}: {all}");
+    }
+}
+
+#[test]
+fn status_tells_that_a_node_can_be_completed() {
+    let env = TestEnv::new();
+    env.init();
+    let plan = env.node("root", "planning", "Plan");
+    let task = env.node(&plan, "execution", "Task");
+    env.ok(&["start", &task]);
+    assert!(env.json(&["status"])["workspaces"][0]["canComplete"].is_null());
+    env.ok(&["done", &task, "-c", "x"]);
+    let reason = "all children are done, so it can be completed";
+    assert!(env.ok(&["next"]).contains(reason));
+    assert!(env.ok(&["status"]).contains(reason) && env.run(&[]).stdout.contains(reason));
+    assert_eq!(env.json(&["status"])["workspaces"][0]["canComplete"][0]["nodeId"], plan.as_str());
+    env.ok(&["done", &plan, "-c", "x"]);
+    assert!(!env.ok(&["status"]).contains(reason));
+}
+
+#[test]
+fn deletion_of_a_workspace_with_nodes_asks() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.node("root", "execution", "Task");
+    let error = env.error(&["workspace", "delete", &ws]);
+    assert_eq!((&error["code"], &error["details"]["nodes"]), (&"CONFIRMATION_REQUIRED".into(), &1.into()));
+    let Some(screen) = in_terminal(&env, &format!("workspace delete {ws}"), "n\n") else { return };
+    assert!(screen.contains("“Auth” has 1 node."), "{screen}");
+    env.ok(&["workspace", "show", &ws]);
+    env.ok(&["workspace", "delete", &ws, "--yes"]);
+    env.ok(&["workspace", "delete", &env.init()]);
+}
+
+#[test]
+fn workspace_check_without_a_name_checks_all_active_ones() {
+    let env = TestEnv::new();
+    let ids = [env.init(), env.init()];
+    let text = env.ok(&["workspace", "check"]);
+    assert!(ids.iter().all(|id| text.contains(id.as_str())), "{text}");
+    let checked = env.json(&["workspace", "check"]);
+    assert_eq!(checked["workspaces"].as_array().unwrap().len(), 2);
+    env.write(&env.workspace_dir(&ids[1]).join("nodes/root/Node.md"), b"broken");
+    assert!(!env.run(&["workspace", "check"]).ok);
 }

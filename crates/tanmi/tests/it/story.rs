@@ -177,7 +177,7 @@ fn deleted_workspace_can_be_restored() {
     let env = TestEnv::new();
     let id = env.init();
     let node = env.node("root", "execution", "a");
-    env.ok(&["workspace", "delete", &id]);
+    env.ok(&["workspace", "delete", &id, "--yes"]);
     assert_eq!(env.error(&["workspace", "show", &id])["code"], "WORKSPACE_NOT_FOUND");
     assert_eq!(env.error(&["tree"])["code"], "NO_WORKSPACE");
     env.ok(&["workspace", "restore", &id]);

@@ -111,7 +111,7 @@ fn deleted_workspace_is_listed_and_restored_by_name() {
     let ws = env.init();
     env.node("root", "execution", "Task");
     env.ok(&["workspace", "list"]);
-    env.ok(&["workspace", "delete", &ws]);
+    env.ok(&["workspace", "delete", &ws, "--yes"]);
     let listed = env.json(&["trash", "list", "--limit", "5"]);
     let expected = json!([{"workspaceId": ws, "title": "Auth", "count": 1, "deletedAt": crate::env::NOW}]);
     assert_eq!(listed["entries"], expected);

@@ -6,7 +6,7 @@ use std::path::Path;
 use tanmi_base::text::{fit, one_line};
 use tanmi_base::{Interface, Lang};
 
-use super::access::io_hint;
+use super::access::{io_hint, io_reason_zh};
 use super::lists::short_list;
 use super::{Error, Holder, OpenDependency, UnavailableCause, UnfinishedChild};
 use crate::model::{NodeType, PERSON};
@@ -223,7 +223,7 @@ impl Error {
                 }
                 UnavailableCause::Io(error) => match tanmi_base::fs::refusal(error) {
                     Some(reason) => (format!("{place}：{}", reason.zh), format!("{place}: {}", reason.en)),
-                    None => (format!("{place}：{error}"), format!("{place}: {error}")),
+                    None => (format!("{place}：{}", io_reason_zh(error)), format!("{place}: {error}")),
                 },
                 UnavailableCause::Moved => (
                     format!("{place} 在使用期间被移动、替换或删除；没有写入任何更改"),

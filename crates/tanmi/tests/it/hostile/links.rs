@@ -25,7 +25,7 @@ fn use_store(env: &TestEnv, workspace: &str) {
         &["memory", "search", "port"],
         &["memory", "sync"],
         &["doctor", "--fix"],
-        &["workspace", "delete", workspace],
+        &["workspace", "delete", workspace, "--yes"],
     ] {
         let mut bounded = env.command_in("timeout", &env.project);
         let status = bounded.arg("60").arg(env!("CARGO_BIN_EXE_tanmi")).args(args).output().unwrap().status;

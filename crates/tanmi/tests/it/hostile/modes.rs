@@ -66,7 +66,7 @@ fn local_files_are_private_and_existing_ones_become_so() {
     for (path, expected) in &paths {
         set_mode(path, expected | 0o055);
     }
-    env.ok(&["workspace", "delete", &env.init()]);
+    env.ok(&["workspace", "delete", &env.init(), "--yes"]);
     env.ok(&["node", "create", "-w", &workspace, "--type", "execution", "--title", "b"]);
     env.ok(&["memory", "save-fact", "Another fact"]);
     Agent::claude(&env, "s").start("startup");

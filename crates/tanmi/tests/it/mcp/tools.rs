@@ -265,7 +265,7 @@ fn external_changes_are_visible_immediately() {
     assert_eq!(error["details"]["rules"][0], "new rule");
     tanmi_base::fs::remove_tree(&env.workspace_dir(&ws).join(".local")).unwrap();
     assert_eq!(client.expect_ok("node_list", json!({}))["nodes"].as_array().unwrap().len(), 2);
-    env.ok(&["workspace", "delete", &ws]);
+    env.ok(&["workspace", "delete", &ws, "--yes"]);
     assert_eq!(client.expect_error("node_list", json!({"workspaceId": ws}))["code"], "WORKSPACE_NOT_FOUND");
     client.finish();
 }

@@ -139,7 +139,7 @@ fn activity_follows_hand_edits_renames_and_deletions() {
     assert!(has(&edited, "log", "after/by hand") && !has(&edited, "log", "first"), "{edited:?}");
     env.ok(&["node", "delete", &task]);
     assert_eq!(entries(&server, &format!("nodeId={task}")), []);
-    env.ok(&["workspace", "delete", &ws]);
+    env.ok(&["workspace", "delete", &ws, "--yes"]);
     assert_eq!(entries(&server, ""), []);
 }
 

@@ -60,7 +60,7 @@ fn fill(team: &Team) -> (String, String) {
     let args = ["node", "create", "--workspace", &other, "--parent", "root", "--type", "execution"];
     env.json(&[&args[..], &["--title", "x", "--requirement", "r"]].concat());
     let gone = env.json(&["workspace", "init", "--name", "Gone", "--goal", "g"]);
-    env.ok(&["workspace", "delete", gone["workspaceId"].as_str().unwrap()]);
+    env.ok(&["workspace", "delete", gone["workspaceId"].as_str().unwrap(), "--yes"]);
     let fact = |text: &str, more: &[&str]| {
         env.tick(1000);
         let saved = env.json(&[&["memory", "save-fact", text][..], more].concat());
