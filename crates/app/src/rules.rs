@@ -384,6 +384,11 @@ impl RuleService {
         self.core.trust().has_project(self.core.folder())
     }
 
+    /// Returns whether the folder has anything of Tanmi that could be trusted.
+    pub fn has_project_content(&self) -> bool {
+        !crate::trust::is_clean(self.core.folder())
+    }
+
     /// Removes trust from this project. Returns whether there was any.
     pub fn distrust_project(&self) -> Result<bool> {
         self.core.trust().remove_project(self.core.folder())

@@ -58,7 +58,11 @@ pub trait Bindings: Send + Sync {
     fn is_damaged(&self) -> Result<bool>;
     /// Sets damaged data aside, so that sessions can be bound again. Returns whether there was any.
     fn repair(&self) -> Result<bool>;
-    /// Returns the files to which damaged data was renamed since the last call.
+    /// Returns the files that hold damaged data, which was set aside.
+    fn set_aside(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+    /// Returns those of these files that were created since the last call.
     fn take_set_aside(&self) -> Vec<PathBuf> {
         Vec::new()
     }
@@ -80,12 +84,7 @@ impl FileBindings {
     }
 
     fn path(&self) -> PathBuf {
-        FileBindings::path_in(&self.home)
-    }
-
-    /// Returns the path of the bindings in a home store.
-    pub fn path_in(home: &Path) -> PathBuf {
-        home.join("session-bindings.json")
+        self.home.join("session-bindings.json")
     }
 
     /// Like `is_damaged`, but keeps nothing in memory. Runs at every start.
@@ -207,6 +206,10 @@ impl Bindings for FileBindings {
             entries.retain(|id, _| !stale.contains(id));
             stale
         })
+    }
+
+    fn set_aside(&self) -> Vec<PathBuf> {
+        fs::find_set_aside(&self.path())
     }
 
     fn take_set_aside(&self) -> Vec<PathBuf> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tanmi_base::{Lang, fs, paths};
-use tanmi_session::{Binding, FileBindings};
+use tanmi_session::Binding;
 use tanmi_workspace::model::WorkspaceId;
 
 use super::files::{find_unusable, open_to_others, restrict};
@@ -87,8 +87,7 @@ impl Doctor<'_> {
 
     /// Reports damaged files that were set aside, until the user deletes them.
     fn kept_files(&mut self) {
-        let home = self.core.home();
-        for path in fs::find_set_aside(&FileBindings::path_in(home)) {
+        for path in self.core.stores.bindings.set_aside() {
             let path = path.display();
             let (zh, en) = (
                 format!("绑定：{path} 是无法解析的旧绑定"),

@@ -131,7 +131,9 @@ fn confirm_trust(
     agree: impl FnOnce() -> Result,
 ) -> Result {
     let lang = context.app.lang();
-    let is_needed = !pending.is_empty() || (with_project && !context.app.rules.is_project_trusted());
+    let rules = &context.app.rules;
+    let has_project = with_project && rules.has_project_content();
+    let is_needed = !pending.is_empty() || (has_project && !rules.is_project_trusted());
     let mut done = false;
     if is_needed {
         if !context.json {

@@ -483,3 +483,11 @@ fn prompt_filter_leaves_changed_file_out() {
     let payload = json!({"session_id": "s", "hook_event_name": "SessionStart", "cwd": env.project});
     assert!(!hook(&env, "claude-code", payload.to_string().as_bytes()).contains("TEXT-DECLARED"));
 }
+
+#[test]
+fn trust_in_an_empty_folder_offers_nothing() {
+    let env = TestEnv::new();
+    let run = env.run(&["trust"]);
+    assert!(run.ok && run.stdout.contains("nothing to trust"), "{}{}", run.stdout, run.stderr);
+    assert!(!env.project.join(".tanmi-workspace").exists());
+}
