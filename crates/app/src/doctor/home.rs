@@ -93,7 +93,7 @@ impl Doctor<'_> {
                 format!("绑定：{path} 是无法解析的旧绑定"),
                 format!("bindings: {path} has earlier bindings that could not be parsed"),
             );
-            self.report("bindings", Health::ByHand, zh, en);
+            self.report("bindings", Health::Note, zh, en);
             self.advise(
                 "用 tanmi session bind 重新绑定会话，或把需要的条目抄入 session-bindings.json，然后删除该文件",
                 "bind the sessions again with tanmi session bind, or copy entries into session-bindings.json, \
@@ -106,7 +106,7 @@ impl Doctor<'_> {
                 format!("信任：{path} 是无法解析的旧记录"),
                 format!("trust: {path} has earlier consent that could not be parsed"),
             );
-            self.report("trust", Health::ByHand, zh, en);
+            self.report("trust", Health::Note, zh, en);
             self.advise(
                 "在你信任的项目中运行 tanmi trust，然后删除该文件",
                 "run tanmi trust in the projects that you trust, then delete the file",
