@@ -40,6 +40,6 @@ mod tests {
         let kept = set_aside(&trust).unwrap();
         assert!(!trust.exists());
         assert_eq!(find_set_aside(&trust), [kept]);
-        assert_eq!(find_set_aside(&other), [PathBuf::new(); 0]);
+        assert!(find_set_aside(&other).is_empty());
     }
 }
