@@ -300,7 +300,7 @@ impl Runner {
     pub fn snapshots(&self, source: &dyn ContextSnapshots) -> String {
         let id = &self.workspace;
         let number = |child: &ChildConclusion| self.nodes.iter().position(|id| *id == child.id);
-        let mut out = format!("{:?}\n", source.has_unstarted_plan(id));
+        let mut out = format!("{:?}\n", source.unstarted_tasks(id));
         for focus in std::iter::once(None).chain(self.nodes.iter().map(Some)) {
             let at = |depth| source.context_snapshot(id, focus.map(NodeId::as_str), depth).unwrap();
             let mut deep = at(SnapshotDepth::Surroundings);
