@@ -138,8 +138,11 @@ impl Stores {
     }
 }
 
+/// The workspaces in the files of a folder.
+pub(crate) type LocalWorkspaces = FileStore;
+
 /// Returns the workspaces in the files of a folder, also if a team server keeps the project of the folder.
-pub(crate) fn workspaces_in_files(folder: &Path, home: &Path) -> FileStore {
+pub(crate) fn workspaces_in_files(folder: &Path, home: &Path) -> LocalWorkspaces {
     FileStore::new(Arc::new(ProjectPlace::new(folder, Some(home))))
 }
 

@@ -10,12 +10,12 @@ use tanmi_memory::{Folder, transfer};
 use tanmi_protocol::{Document, ImportRequest, ImportedWorkspace};
 use tanmi_team::{Client, ClientError, Member};
 use tanmi_workspace::model::WorkspaceId;
-use tanmi_workspace::store::{ChangeFeed, FileStore, HeldWorkspace, WORKSPACE, WorkspaceDocuments};
+use tanmi_workspace::store::{ChangeFeed, HeldWorkspace, WORKSPACE, WorkspaceDocuments};
 
 use super::transfer::{copy_core_memory, private_lines};
 use super::{JoinRequest, JoinResult, TeamService, fetch};
 use crate::error::{Error, Result, TeamProblem};
-use crate::stores::{Stores, memory_in_files, workspaces_in_files};
+use crate::stores::{LocalWorkspaces, Stores, memory_in_files, workspaces_in_files};
 
 /// The number of lines of the memory in one request.
 const LINES: usize = 500;
@@ -112,7 +112,7 @@ impl TeamService {
 /// A push in progress.
 struct Push<'a> {
     client: Client,
-    store: FileStore,
+    store: LocalWorkspaces,
     memory: Folder,
     sent: SentWorkspaces,
     /// The workspaces that the server has. No other program writes to them until they are in the trash.
