@@ -1,7 +1,7 @@
 //! Fuzz targets: each checks properties that must hold for any input bytes.
 //!
-//! `cargo fuzz run TARGET` searches for inputs that violate them. Interesting inputs are kept in `corpus/`; the tests in
-//! `crates/tanmi/tests/it/fuzz_corpora.rs` run every target on them.
+//! `cargo fuzz run TARGET` searches for inputs that violate them. Interesting inputs are kept in `corpus/`;
+//! the tests in `crates/tanmi/tests/it/fuzz_corpora.rs` run every target on them.
 
 // A violated property must panic, because the fuzzer looks for panics.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

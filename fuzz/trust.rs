@@ -14,7 +14,8 @@ use super::{NOW, replace};
 /// The id in the folder of the project.
 const ID: &str = "fuzz";
 
-/// Checks `trust.json` and `registry.json`, separated by a zero byte. The word `@project` in them stands for the project.
+/// Checks `trust.json` and `registry.json`, separated by a zero byte. The word `@project` in them stands for
+/// the project.
 pub fn trust(data: &[u8]) {
     let dir = std::env::temp_dir().join(format!("tanmi-fuzz-trust-{}", std::process::id()));
     fs::remove_tree(&dir).expect("remove the folder of the last input");

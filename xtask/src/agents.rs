@@ -1,9 +1,9 @@
-//! `cargo xtask team-agents`: many agents of a team at once, each with a home, a checkout and a real `tanmi mcp` process of its
-//! own, on two servers and one PostgreSQL that waits for its disk.
+//! `cargo xtask team-agents`: many agents of a team at once, each with a home, a checkout and a real
+//! `tanmi mcp` process of its own, on two servers and one PostgreSQL that waits for its disk.
 //!
-//! Each agent takes turns as a coding agent does: a hook at the prompt, then tool calls with pauses. Eight agents share a
-//! workspace and compete for its nodes. At the end the times, errors and memory are printed, and the replicas and writes are
-//! checked as after `team-machines`.
+//! Each agent takes turns as a coding agent does: a hook at the prompt, then tool calls with pauses. Eight
+//! agents share a workspace and compete for its nodes. At the end the times, errors and memory are printed,
+//! and the replicas and writes are checked as after `team-machines`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,8 @@ fn run_agents(options: &Options, cluster: &Cluster, tanmi: &Path) -> Vec<String>
     violations
 }
 
-/// Prints the memory while all agents are connected. PostgreSQL's processes share most of theirs, so each counts its part.
+/// Prints the memory while all agents are connected. PostgreSQL's processes share most of theirs, so each
+/// counts its part.
 fn print_memory(agents: &[Agent], servers: &[Server], cluster: &Cluster) {
     let resident = |pid: u32| process_mb(pid, "status", "VmRSS:");
     for server in servers {

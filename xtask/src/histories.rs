@@ -1,8 +1,9 @@
 //! `cargo xtask histories`: many clients send random commands to two team servers on one database.
 //!
-//! Proxies refuse, delay and cut their connections, and servers and the database are killed. At the end, [`check`] compares
-//! what the clients were told, what the database has and what readers of the feed saw.
-//! Invariant: the changes of each workspace have one order, in which every acknowledged command happened exactly once.
+//! Proxies refuse, delay and cut their connections, and servers and the database are killed. At the end,
+//! [`check`] compares what the clients were told, what the database has and what readers of the feed saw.
+//! Invariant: the changes of each workspace have one order, in which every acknowledged command happened
+//! exactly once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! `cargo xtask instructions`: counts the CPU instructions of the hook lane with callgrind, on fixed payloads and homes.
+//! `cargo xtask instructions`: counts the CPU instructions of the hook lane with callgrind, on fixed payloads
+//! and homes.
 //!
 //! Unlike a time, the count is nearly the same on every machine, so CI can enforce a limit.
 

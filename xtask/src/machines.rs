@@ -1,10 +1,10 @@
-//! `cargo xtask team-machines`: several machines of a team, each a scratch home with real `tanmi` processes behind a proxy of
-//! its own.
+//! `cargo xtask team-machines`: several machines of a team, each a scratch home with real `tanmi` processes
+//! behind a proxy of its own.
 //!
-//! Proxies refuse, delay and cut connections or let none through; commands and MCP processes are killed or sleep; the server
-//! is killed; the clocks of the machines differ by an hour. At the end everything is healed and each machine synchronises.
-//! Invariants: every replica has the documents of the server, byte for byte; every acknowledged write is there once, and
-//! every other one at most once; no outbox has an entry.
+//! Proxies refuse, delay and cut connections or let none through; commands and MCP processes are killed or
+//! sleep; the server is killed; the clocks of the machines differ by an hour. At the end everything is healed
+//! and each machine synchronises. Invariants: every replica has the documents of the server, byte for byte;
+//! every acknowledged write is there once, and every other one at most once; no outbox has an entry.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

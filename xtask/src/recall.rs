@@ -1,7 +1,7 @@
 //! `cargo xtask recall DIR…`: measures the recall of the memory ranking on labelled data sets, for tuning its weights.
 //!
-//! A data set is a folder with `docs.jsonl` and `queries.jsonl`. Only the ranking is measured, in one process; the recall
-//! that users get is measured through the command line.
+//! A data set is a folder with `docs.jsonl` and `queries.jsonl`. Only the ranking is measured, in one
+//! process; the recall that users get is measured through the command line.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
-//! `cargo xtask torture`: runs many processes of every kind on one home and one project and kills them at random moments.
+//! `cargo xtask torture`: runs many processes of every kind on one home and one project and kills them at
+//! random moments.
 //!
-//! Simulated people edit files, check out commits and move the project, and indexes are deleted, at the same time. At the end, [`check`] looks for violations.
-//! Invariant: every acknowledged write exists exactly once.
+//! Simulated people edit files, check out commits and move the project, and indexes are deleted, at the same
+//! time. At the end, [`check`] looks for violations. Invariant: every acknowledged write exists exactly once.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -363,7 +364,8 @@ fn wait_for_exit(mut child: Child) {
 
 pub fn run(options: &Options) -> ExitCode {
     let tanmi = options.program.clone().unwrap_or_else(bench::build);
-    // Not in the build folder: that is inside a Git repository, whose stores a process would use while the project is moved.
+    // Not in the build folder: that is inside a Git repository, whose stores a process would use while the
+    // project is moved.
     let scratch = tempfile::tempdir().expect("create a temporary folder");
     let in_repository = |dir: &Path| dir.join(".git").exists() || dir.join(".tanmi-workspace").exists();
     assert!(

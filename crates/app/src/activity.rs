@@ -1,5 +1,5 @@
-//! Activity of all projects: steps, log entries, problems, new nodes, changed rules, facts, bindings and injections, in the
-//! order of time.
+//! Activity of all projects: steps, log entries, problems, new nodes, changed rules, facts, bindings and
+//! injections, in the order of time.
 //!
 //! Nothing is stored here. An index is brought up to date with its sources before each answer: nodes and workspaces,
 //! memories, bindings and the ledger. It can be deleted at any time and is filled again from them.
@@ -46,8 +46,8 @@ pub struct ActivityEntry {
     pub workspace_id: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub node_id: String,
-    /// The session that did it. Of a log entry it is known only while the session state has the call, or the session holds
-    /// the node.
+    /// The session that did it. Of a log entry it is known only while the session state has the call, or the
+    /// session holds the node.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub session_id: String,
     #[serde(flatten)]

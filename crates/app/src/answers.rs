@@ -100,8 +100,8 @@ fn truncated_note(lang: Lang) -> &'static str {
     )
 }
 
-/// Adds that an answer is as of an earlier time, because the server of the team was not reached since. Returns `false` if
-/// the answer is not an object.
+/// Adds that an answer is as of an earlier time, because the server of the team was not reached since.
+/// Returns `false` if the answer is not an object.
 pub fn mark_stale(answer: &mut Value, stale: &Staleness) -> bool {
     let Some(fields) = answer.as_object_mut() else { return false };
     fields.insert(String::from("stale"), json!(true));

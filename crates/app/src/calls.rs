@@ -1,8 +1,8 @@
-//! What the calls of a session did. The session state keeps the last of them, and the next session of the project is told
-//! a digest of them if the session wrote no summary.
+//! What the calls of a session did. The session state keeps the last of them, and the next session of the
+//! project is told a digest of them if the session wrote no summary.
 //!
-//! Services note calls here; [`crate::sessions::SessionService::track_own_changes`] writes them at the end of a call, in the
-//! one write of the session state.
+//! Services note calls here; [`crate::sessions::SessionService::track_own_changes`] writes them at the end of
+//! a call, in the one write of the session state.
 
 use tanmi_base::{Millis, clock, secrets, text};
 use tanmi_engine::DigestFacts;
@@ -133,8 +133,8 @@ pub(crate) fn nodes_of_calls(state: &SessionState) -> Vec<((String, String), Str
     state.calls.iter().filter_map(parse).collect()
 }
 
-/// Returns the digest of the session that last worked in the project of the event. `None` if that session wrote a summary
-/// or is still live, or if this session knows the digest.
+/// Returns the digest of the session that last worked in the project of the event. `None` if that session
+/// wrote a summary or is still live, or if this session knows the digest.
 pub(crate) fn find_digest(
     caller: &Caller<'_>,
     event: &Event,

@@ -433,7 +433,8 @@ impl ProjectSettings<'_> {
         Ok(ProjectSettings { project, was_clean: trust::is_clean(project), was_agreed })
     }
 
-    /// Agrees to the changed file, if everything else in it was agreed to. The first file of a project is its user's own.
+    /// Agrees to the changed file, if everything else in it was agreed to. The first file of a project is its
+    /// user's own.
     fn agree_to_change(&self, home: &Path) -> Result<()> {
         let (trust, now) = (Trust::new(home), tanmi_base::clock::now());
         let file = read_project_file(&trust.of_project(self.project)).ok().flatten();

@@ -1,5 +1,5 @@
-//! What a server process does in the background in a joined project: keeps the replica up to date and renews the leases of
-//! the sessions of its client.
+//! What a server process does in the background in a joined project: keeps the replica up to date and renews
+//! the leases of the sessions of its client.
 
 use std::io;
 use std::thread;

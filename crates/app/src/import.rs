@@ -29,8 +29,8 @@ struct OldBinding {
     bound_at: Option<Millis>,
 }
 
-/// Imports the bindings of a project and returns the number of those that are over the limit. A file that cannot be read
-/// is ignored.
+/// Imports the bindings of a project and returns the number of those that are over the limit. A file that
+/// cannot be read is ignored.
 pub fn sessions(home: &Path, bindings: &dyn Bindings, project: &Path, now: Millis) -> usize {
     let path = project_store(project).join("sessions.json");
     let Some((bytes, _)) = fs::read_regular(&path, 16 << 20).ok().flatten() else { return 0 };

@@ -170,8 +170,8 @@ impl LedgerService {
         self.core.stores.ledger.text(digest).ok_or_else(missing)
     }
 
-    /// Returns the number and size of injections and the duration of hooks for each day, oldest first. Without `since` in
-    /// the filter, for each of the last `days`.
+    /// Returns the number and size of injections and the duration of hooks for each day, oldest first.
+    /// Without `since` in the filter, for each of the last `days`.
     pub fn days(&self, days: usize, filter: &LedgerFilter) -> Result<Vec<LedgerDay>> {
         let from =
             clock::utc_day(self.core.now() - Millis::try_from(days.saturating_sub(1)).unwrap_or(0) * DAY);

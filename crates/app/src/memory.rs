@@ -300,7 +300,8 @@ impl MemoryService {
         self.with_whole_ids(vec![id.to_owned()], |ids| self.scoped().find(&ids[0]))
     }
 
-    /// Runs `work` with ids of memories. If one of them is unknown and is the end of another id, runs it again with that.
+    /// Runs `work` with ids of memories. If one of them is unknown and is the end of another id, runs it
+    /// again with that.
     fn with_whole_ids<T>(
         &self,
         mut ids: Vec<String>,

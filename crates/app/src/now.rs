@@ -56,8 +56,8 @@ pub struct WorkspaceNow {
     /// The open problem of the workspace itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
-    /// Whether there is a plan of which no task is started, and no other node is in progress either: the agent waits for
-    /// the user to confirm it.
+    /// Whether there is a plan of which no task is started, and no other node is in progress either: the
+    /// agent waits for the user to confirm it.
     pub plan_waits: bool,
     /// Implementing and validating nodes.
     pub running: NodeStates,

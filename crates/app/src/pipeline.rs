@@ -11,10 +11,11 @@
 //! Invariant: an error never stops the pipeline; it is written to the log, and the decision is made without the failed
 //! part. The agent learns of only one error: the bound workspace is gone or cannot be read (rule `binding-lost`).
 //!
-//! Performance: at a prompt, only the bound workspace, its focused node, settings, rules files, declared context
-//! and session files are read, and only the session state is locked. The node index is opened where the text needs it. A
-//! session start and a session end also read and write memory, and a start reads the state of the last session. Folders
-//! are scanned only for a binding hint and at a session end, which has its own time limit.
+//! Performance: at a prompt, only the bound workspace, its focused node, settings, rules files, declared
+//! context and session files are read, and only the session state is locked. The node index is opened where
+//! the text needs it. A session start and a session end also read and write memory, and a start reads the
+//! state of the last session. Folders are scanned only for a binding hint and at a session end, which has its
+//! own time limit.
 
 use std::path::Path;
 use std::time::Instant;
@@ -61,8 +62,8 @@ pub struct Caller<'a> {
     pub client_version: fn(&Platform) -> Option<ClientVersion>,
     /// The `context.json` of the machine or container, named by the environment.
     pub context: Option<&'a Path>,
-    /// For a look from the host into a container: the user's folder on the host, and the path where the container mounts
-    /// it.
+    /// For a look from the host into a container: the user's folder on the host, and the path where the
+    /// container mounts it.
     pub mount: Option<(&'a Path, &'a str)>,
     /// The platform named by the installed hook command. It can differ from the client that runs the hook.
     pub via: &'a str,

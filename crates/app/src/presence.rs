@@ -14,7 +14,8 @@ pub(crate) fn of_project(project: &dyn Project) -> Presence {
     project.team().map(|_| Presence::read(project.folder())).unwrap_or_default()
 }
 
-/// Returns the sessions of other machines, in one workspace or in all. `isLive` is as of now, and the times are by our clock.
+/// Returns the sessions of other machines, in one workspace or in all. `isLive` is as of now, and the times
+/// are by our clock.
 pub(crate) fn elsewhere(
     project: &dyn Project,
     workspace: Option<&WorkspaceId>,

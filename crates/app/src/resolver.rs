@@ -255,8 +255,8 @@ impl Resolver {
         }
     }
 
-    /// Returns the language of texts for the agent that makes a call. Reads `Workspace.md`, and memory only if there is no
-    /// workspace, because the instructions of the server need it before the first call.
+    /// Returns the language of texts for the agent that makes a call. Reads `Workspace.md`, and memory only
+    /// if there is no workspace, because the instructions of the server need it before the first call.
     pub(crate) fn lang_for_agent(&self, call: &CallTarget<'_>) -> Lang {
         let core = &self.core;
         let workspace = self.header(call);

@@ -18,8 +18,8 @@ const STALE_AFTER: Millis = 30 * DAY;
 /// The number of files of each kind that one run looks at.
 const MAX_FILES: usize = 512;
 
-/// Removes bindings and states of inactive sessions, and expired days of the ledger with their texts. Errors are ignored:
-/// they do not concern the call that triggered it, and the next day it runs again.
+/// Removes bindings and states of inactive sessions, and expired days of the ledger with their texts. Errors
+/// are ignored: they do not concern the call that triggered it, and the next day it runs again.
 pub fn run_if_due(home: &Path, stores: &Stores, log_retain_days: u32, now: Millis) {
     let mark = home.join("state/retention");
     let last = FileSig::of(&mark).ok().flatten().map(|sig| sig.mtime_ns / 1_000_000);

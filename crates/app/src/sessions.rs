@@ -107,8 +107,8 @@ impl SessionService {
         }
     }
 
-    /// Imports the bindings of this project from the file of an older layout, once. The file can come with a clone, so the
-    /// project must be trusted.
+    /// Imports the bindings of this project from the file of an older layout, once. The file can come with a
+    /// clone, so the project must be trusted.
     pub fn import_old_bindings(&self) {
         let (home, project, now) = (self.core.home(), self.core.folder(), self.core.now());
         if self.core.project.check().is_err() || !self.core.trust().has_project(project) {
@@ -242,8 +242,8 @@ impl SessionService {
         Ok(json!({"bound": false, "sessionId": session, "availableWorkspaces": available}))
     }
 
-    /// Notes in the state of a session that a transition of another caller ended its claim. Its next prompt tells it. In a
-    /// joined project the thread that follows the server does this.
+    /// Notes in the state of a session that a transition of another caller ended its claim. Its next prompt
+    /// tells it. In a joined project the thread that follows the server does this.
     pub(crate) fn note_lost_claim(&self, ws: &WorkspaceRef, by: Option<&str>, step: &Transition) {
         let states = self.core.states();
         let is_known = |session: &&String| *session != PERSON && states.exists(session);
@@ -405,9 +405,9 @@ fn client_name(platform: &str) -> Option<&'static str> {
     CLIENTS.find_platform(platform).and_then(|platform| CLIENTS.find(platform)).map(|client| client.name)
 }
 
-/// Returns whether a session is live: its client process runs and this is its latest session. If the process is unknown
-/// or runs several conversations: the session was active within [`LIVE_FOR`]. A session that is the connection of a server
-/// is live while that server runs.
+/// Returns whether a session is live: its client process runs and this is its latest session. If the process
+/// is unknown or runs several conversations: the session was active within [`LIVE_FOR`]. A session that is
+/// the connection of a server is live while that server runs.
 pub(crate) fn is_live(states: &States, state: &SessionState, now: Millis) -> bool {
     let platform = CLIENTS.find_platform(&state.platform);
     let has_shared_process = platform.is_some_and(|platform| platform.has_shared_process);

@@ -1,8 +1,8 @@
 //! The stores behind the use cases, as interfaces: projects with their workspaces and memory, bindings, and the ledger.
 //!
-//! [`Stores::local`] keeps all of them in files on this machine, except for projects that a team server keeps: these have a
-//! replica in files, and their writes go to the server. No other module of this crate names a file store, so another
-//! implementation needs no change of a use case.
+//! [`Stores::local`] keeps all of them in files on this machine, except for projects that a team server
+//! keeps: these have a replica in files, and their writes go to the server. No other module of this crate
+//! names a file store, so another implementation needs no change of a use case.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The project of this folder on the server of a team: join it, and bring its replica up to date. [`push`] moves a project
-//! to the server, and [`transfer`] back.
+//! The project of this folder on the server of a team: join it, and bring its replica up to date. [`push`]
+//! moves a project to the server, and [`transfer`] back.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,8 +44,8 @@ pub struct JoinRequest {
     pub machine: String,
 }
 
-/// The project of a server that `.tanmi/team.json` names, which came with the folder and is only shown, or that the folder
-/// has joined.
+/// The project of a server that `.tanmi/team.json` names, which came with the folder and is only shown, or
+/// that the folder has joined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinOffer {
     pub server: String,
@@ -198,8 +198,8 @@ impl TeamService {
         }
     }
 
-    /// Creates the store folder, by which the project is found from the folders below. A folder without content for Tanmi
-    /// becomes trusted, as when a workspace is created in it.
+    /// Creates the store folder, by which the project is found from the folders below. A folder without
+    /// content for Tanmi becomes trusted, as when a workspace is created in it.
     fn mark_folder(&self, folder: &Path) -> Result<()> {
         if trust::is_clean(folder) {
             return self.core.trust().add_project(folder, "created", &[], self.core.now());
@@ -231,8 +231,8 @@ impl TeamService {
         membership.change(change).map_err(Error::io(membership.path()))
     }
 
-    /// Fails if the project joined or left a team since this process opened it: its calls would use the data that the project
-    /// had before. A server asks before each call.
+    /// Fails if the project joined or left a team since this process opened it: its calls would use the data
+    /// that the project had before. A server asks before each call.
     pub fn check_membership(&self) -> Result<()> {
         let projects = &self.core.stores.projects;
         projects.refresh()?;
@@ -256,7 +256,8 @@ impl TeamService {
             .ok_or_else(|| Error::Team(TeamProblem::NotJoined { project: self.core.folder().to_owned() }))
     }
 
-    /// Brings the replica up to date. With `check`, compares every document with the server. `progress` gets the number of changes so far.
+    /// Brings the replica up to date. With `check`, compares every document with the server. `progress` gets
+    /// the number of changes so far.
     pub fn sync(&self, check: bool, progress: &mut dyn FnMut(usize)) -> Result<SyncResult> {
         let team = self.team()?;
         team.connection().end_pause();

@@ -285,8 +285,9 @@ pub(crate) fn is_clean(project: &Path) -> bool {
 }
 
 impl Core {
-    /// Trusts a project in whose folder data was just created, if the folder was clean before: all of its content is the
-    /// user's own. Otherwise content may have come with the folder, and the returned notice says how to trust it.
+    /// Trusts a project in whose folder data was just created, if the folder was clean before: all of its
+    /// content is the user's own. Otherwise content may have come with the folder, and the returned notice
+    /// says how to trust it.
     pub fn trust_created(&self, project: &dyn Project, was_clean: bool, lang: Lang) -> Option<&'static str> {
         // Only content in files of this machine can come with a clone.
         project.maintenance()?;

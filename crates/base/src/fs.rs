@@ -23,8 +23,8 @@ pub use open::{
 pub use replace::{Swap, SwapFolders, SwapOutcome, has_abandoned_swap, recover_swaps, remove_if, replace_if};
 pub(crate) use replace::{is_kept_path, kept_path};
 
-/// Raises the number of files and connections that this process may have open to the most that the system allows. Where that
-/// is not possible, the limit stays.
+/// Raises the number of files and connections that this process may have open to the most that the system
+/// allows. Where that is not possible, the limit stays.
 pub fn raise_open_files() {
     #[cfg(unix)]
     {

@@ -7,8 +7,8 @@ use crate::fs;
 /// The size up to which a file of git is read. `packed-refs` of a large repository has a few megabytes.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// Returns the id of the commit that is checked out in a folder, or `None` if that cannot be told: the folder is no root of
-/// a repository, or the branch has no commit yet. Works for linked worktrees, too.
+/// Returns the id of the commit that is checked out in a folder, or `None` if that cannot be told: the folder
+/// is no root of a repository, or the branch has no commit yet. Works for linked worktrees, too.
 pub fn head_commit(folder: &Path) -> Option<String> {
     let git_dir = git_dir(folder)?;
     let head = read(&git_dir.join("HEAD"))?;

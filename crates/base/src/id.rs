@@ -105,8 +105,8 @@ pub fn short(id: &str) -> &str {
     id[start..].trim_start_matches(['-', '_'])
 }
 
-/// Returns the shortest suffix of each id that no other of these ids ends with, of at least [`MIN_SUFFIX`] bytes. It does
-/// not begin with a hyphen, which would make it an option of a command, or with an underscore.
+/// Returns the shortest suffix of each id that no other of these ids ends with, of at least [`MIN_SUFFIX`]
+/// bytes. It does not begin with a hyphen, which would make it an option of a command, or with an underscore.
 pub fn short_suffixes<'a>(ids: &[&'a str]) -> Vec<&'a str> {
     let mut order: Vec<usize> = (0..ids.len()).collect();
     order.sort_by(|a, b| ids[*a].bytes().rev().cmp(ids[*b].bytes().rev()));

@@ -4,11 +4,11 @@
 //! the next process that opens the journal finishes it ([`Journal::recover`]). Data files are not synced one by
 //! one, so after a restart of the machine every record since the last checkpoint is checked again.
 //!
-//! Invariant: recovery never overwrites what a person wrote. A file is replaced only if it is missing, empty, the beginning
-//! of a new file, or exactly the file that the change was based on. Any other file stays, and our version is saved as a kept copy.
-//! A change that was applied before the machine went down is repeated only if the disk shows that it was lost: if
-//! a person removed a file or folder since then, the parent folder has a newer modification time, and the removal
-//! stands.
+//! Invariant: recovery never overwrites what a person wrote. A file is replaced only if it is missing, empty,
+//! the beginning of a new file, or exactly the file that the change was based on. Any other file stays, and
+//! our version is saved as a kept copy. A change that was applied before the machine went down is repeated
+//! only if the disk shows that it was lost: if a person removed a file or folder since then, the parent
+//! folder has a newer modification time, and the removal stands.
 //!
 //! The format is one entry per line: `H {header}`, `R crc {record}`, `A seq` (applied), `V seq` (voided). The
 //! caller holds the lock.
@@ -161,8 +161,8 @@ impl Journal {
         Journal::open_existing(path, paths)?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Opens the journal if there is one. Writes nothing. Refuses a journal that is not a file of this user alone, because
-    /// recovery copies what it cannot read, and a journal of a newer version.
+    /// Opens the journal if there is one. Writes nothing. Refuses a journal that is not a file of this user
+    /// alone, because recovery copies what it cannot read, and a journal of a newer version.
     pub fn open_existing(path: &Path, paths: JournalPaths) -> io::Result<Option<Journal>> {
         let mut file = match open_file(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -242,9 +242,9 @@ impl Journal {
         self.append_mark(b'A')
     }
 
-    /// Finishes the changes that a killed process or a crashed machine left behind. The caller then refreshes its
-    /// index and calls [`Journal::checkpoint`]. `known_seq` is the sequence number in the index, for a journal that lost
-    /// its own.
+    /// Finishes the changes that a killed process or a crashed machine left behind. The caller then refreshes
+    /// its index and calls [`Journal::checkpoint`]. `known_seq` is the sequence number in the index, for a
+    /// journal that lost its own.
     pub fn recover(&mut self, known_seq: u64) -> io::Result<Recovery> {
         let mut recovery = Recovery::default();
         let mut bytes = Vec::new();
@@ -432,7 +432,8 @@ struct WriteTarget<'a> {
 }
 
 impl WriteTarget<'_> {
-    /// Returns whether a file is the beginning of a new file that a killed process was writing. It has no text of a person.
+    /// Returns whether a file is the beginning of a new file that a killed process was writing. It has no
+    /// text of a person.
     fn is_begun(&self, found: &[u8]) -> bool {
         let is_new = self.befores.last().is_some_and(Option::is_none);
         is_new && !self.trace.was_applied && self.text.as_bytes().starts_with(found)

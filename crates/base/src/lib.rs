@@ -1,5 +1,6 @@
-//! Foundations shared by all other crates: clock, ids, hashes, atomic files, locks, the redo journal, paths, the owner and
-//! place of a project, text budgets, removal of invisible characters, masking of secrets, and the two languages.
+//! Foundations shared by all other crates: clock, ids, hashes, atomic files, locks, the redo journal, paths,
+//! the owner and place of a project, text budgets, removal of invisible characters, masking of secrets, and
+//! the two languages.
 //!
 //! Nothing in this crate knows about workspaces, memory or agents.
 

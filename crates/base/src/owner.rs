@@ -26,7 +26,8 @@ struct SafeProjects {
     other: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Returns the owner of a file or folder if that is another user. For root, the user that ran `sudo` is not another one.
+/// Returns the owner of a file or folder if that is another user. For root, the user that ran `sudo` is not
+/// another one.
 #[cfg(unix)]
 pub fn other_owner(meta: &Metadata) -> Option<u32> {
     let owner = std::os::unix::fs::MetadataExt::uid(meta);

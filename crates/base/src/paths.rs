@@ -48,9 +48,9 @@ pub fn has_project_files(project: &Path) -> bool {
     project.join(STORE_DIR).exists() || project.join(CONFIG_DIR).exists()
 }
 
-/// Returns the project of a working directory: the nearest ancestor with a project store, else the git root, else
-/// the directory itself. A linked git worktree belongs to the project of its main worktree. The owner of the store is not
-/// checked here but when the store is used, so that the caller learns of it.
+/// Returns the project of a working directory: the nearest ancestor with a project store, else the git root,
+/// else the directory itself. A linked git worktree belongs to the project of its main worktree. The owner of
+/// the store is not checked here but when the store is used, so that the caller learns of it.
 ///
 /// A home store does not mark a project, otherwise everything below the home folder would be one project. It
 /// counts only if the working directory is the folder that contains it.
@@ -121,10 +121,10 @@ fn read_text(path: &Path) -> Option<String> {
     String::from_utf8(crate::fs::read_limited(path, 64 << 10).ok()??).ok()
 }
 
-/// Returns the main worktree if `dir` is a linked git worktree. Both name each other: the `.git` file of the worktree
-/// names a folder `.git/worktrees/<name>` of the main worktree, and the file `gitdir` in that folder names the `.git` file.
-/// Otherwise a `.git` file that came with a folder could claim another project. After a worktree was moved by hand,
-/// `git worktree repair` restores the link.
+/// Returns the main worktree if `dir` is a linked git worktree. Both name each other: the `.git` file of the
+/// worktree names a folder `.git/worktrees/<name>` of the main worktree, and the file `gitdir` in that folder
+/// names the `.git` file. Otherwise a `.git` file that came with a folder could claim another project. After
+/// a worktree was moved by hand, `git worktree repair` restores the link.
 fn main_worktree(dir: &Path) -> Option<PathBuf> {
     let dot_git = dir.join(".git");
     if !dot_git.is_file() {

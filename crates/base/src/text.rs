@@ -92,7 +92,8 @@ pub fn fit(text: &str, columns: usize) -> String {
 /// Returns a text as one line for a terminal. Line breaks and other control characters are made visible.
 pub fn one_line(text: &str) -> String {
     let is_unsafe = |c: char| c.is_control() || is_direction_override(c);
-    // Most texts have no such character, and copying one as a whole takes a fraction of the work: hooks tell many texts.
+    // Most texts have no such character, and copying one as a whole takes a fraction of the work: hooks tell
+    // many texts.
     if !text.contains(is_unsafe) {
         return text.to_owned();
     }

@@ -93,8 +93,8 @@ impl Cluster {
         self.server.wait().map(|_| ())
     }
 
-    /// Ends the server and all its connections at once. Unlike after [`Cluster::stop`], no connection works any more when this
-    /// returns. [`Cluster::resume`] starts it again.
+    /// Ends the server and all its connections at once. Unlike after [`Cluster::stop`], no connection works
+    /// any more when this returns. [`Cluster::resume`] starts it again.
     pub fn shut_down(&mut self) -> io::Result<()> {
         kill(Pid::from_raw(self.server.id() as i32), Signal::SIGQUIT)?;
         self.server.wait().map(|_| ())
@@ -131,7 +131,8 @@ impl Cluster {
 
     /// Starts the server again after [`Cluster::stop`].
     pub fn resume(&mut self) -> io::Result<()> {
-        // The processes of connections notice the death of their server a moment later and keep the data in use until then.
+        // The processes of connections notice the death of their server a moment later and keep the data in
+        // use until then.
         let limit = Instant::now() + START_TIMEOUT;
         loop {
             self.server = serve(&self.bin, self.dir.path(), &self.settings)?;

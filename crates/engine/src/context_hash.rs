@@ -4,8 +4,8 @@ use tanmi_base::hash;
 
 use crate::facts::{NodeFacts, WorkspaceFacts};
 
-/// A hash of each part of a context that should be injected again when it changes. Status, progress, log and problem are
-/// not included, because they change all the time.
+/// A hash of each part of a context that should be injected again when it changes. Status, progress, log and
+/// problem are not included, because they change all the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextHash {
     /// Of the name and the goal.

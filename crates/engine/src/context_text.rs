@@ -13,8 +13,8 @@ use crate::facts::{
 };
 use crate::told_rules::{RuleChanges, rule_changes};
 
-/// Returns the context text. Together with its surrounding tags it has at most `max_bytes` bytes. The most important lines
-/// come first and are cut last.
+/// Returns the context text. Together with its surrounding tags it has at most `max_bytes` bytes. The most
+/// important lines come first and are cut last.
 pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize) -> String {
     let lang = facts.lang;
     let label = |zh: &str, en: &str| label(lang, zh, en);
@@ -134,8 +134,8 @@ fn fit(text: &str) -> String {
     text::fit(&one_line(text), LINE_COLUMNS)
 }
 
-/// Returns the text about what changed since the session was told the context with the hash `seen`, and the open problem,
-/// if the session does not know it.
+/// Returns the text about what changed since the session was told the context with the hash `seen`, and the
+/// open problem, if the session does not know it.
 pub fn changes_text(
     facts: &Facts,
     workspace: &WorkspaceFacts,

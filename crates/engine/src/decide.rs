@@ -128,8 +128,8 @@ impl Rule<'_> {
     }
 }
 
-/// Returns the decision for an event. `observe` is called with every rule and its verdict, in the order in which the rules
-/// ran.
+/// Returns the decision for an event. `observe` is called with every rule and its verdict, in the order in
+/// which the rules ran.
 ///
 /// Invariant: pure; the same event, facts and rules always give the same decision.
 pub fn decide(

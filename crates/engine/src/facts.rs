@@ -44,7 +44,8 @@ pub struct AvailableFacts {
     pub total: usize,
     /// The number of archived workspaces.
     pub archived: usize,
-    /// The first of the active ones. Empty if the user has not agreed to the project: then their names are not injected.
+    /// The first of the active ones. Empty if the user has not agreed to the project: then their names are
+    /// not injected.
     pub first: Vec<AvailableWorkspace>,
 }
 
@@ -74,8 +75,8 @@ pub struct SessionFacts {
     pub seen_context: Option<String>,
     /// The node that had the focus then.
     pub seen_focus: Option<String>,
-    /// The rules that were last injected, or their digests ([`told_rules`](crate::told_rules)); `None` if even those are too
-    /// long to keep.
+    /// The rules that were last injected, or their digests ([`told_rules`](crate::told_rules)); `None` if
+    /// even those are too long to keep.
     pub told_rules: Option<Vec<String>>,
     /// Hash of the problem that was last injected in full.
     pub told_problem: Option<String>,
@@ -216,8 +217,8 @@ pub struct WorkspaceFacts {
     pub progress: Option<(u64, u64)>,
     /// Loaded only for the whole context of a session without a focus.
     pub overview: OverviewFacts,
-    /// The number of tasks of a plan of which none is started, at most 200. Looked up only at a prompt without a focus, for
-    /// a session whose plan is not confirmed.
+    /// The number of tasks of a plan of which none is started, at most 200. Looked up only at a prompt
+    /// without a focus, for a session whose plan is not confirmed.
     pub unstarted_tasks: usize,
     /// The focused node, if its file cannot be read.
     pub damaged_focus: Option<DamagedNodeFacts>,

@@ -1,9 +1,8 @@
 //! The decision engine: turns an event, facts and rules into a decision. It has no I/O, no clock and no state.
 //!
-//! [`decide`] runs the rules in order of priority and reports the verdict of each rule. [`render`] turns a decision into the
-//! text for a platform.
-//! [`builtin`] has one file per built-in rule, [`custom`] parses and evaluates custom rules, and [`facts`] defines
-//! the data that rules can use.
+//! [`decide`] runs the rules in order of priority and reports the verdict of each rule. [`render`] turns a
+//! decision into the text for a platform. [`builtin`] has one file per built-in rule, [`custom`] parses and
+//! evaluates custom rules, and [`facts`] defines the data that rules can use.
 
 mod builtin;
 mod capped_text;

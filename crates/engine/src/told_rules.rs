@@ -1,4 +1,5 @@
-//! The rules that a session was told, as its state keeps them: their texts, or a digest of each if the texts are too long.
+//! The rules that a session was told, as its state keeps them: their texts, or a digest of each if the texts
+//! are too long.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
-//! The part of a client's description that rules and the pipeline need. The clients are in the `platform` crate; the two
-//! platforms without hooks are here.
+//! The part of a client's description that rules and the pipeline need. The clients are in the `platform`
+//! crate; the two platforms without hooks are here.
 
 use crate::event::EventKind;
 

@@ -1,7 +1,8 @@
 //! The index of activity: what happened in all projects, in the order of time, and the current state of every node.
 //!
-//! Every row comes from a source, such as a node or a day of the ledger. Sources are grouped by scope, such as a workspace. A
-//! source has a mark, which tells whether it changed since it was read; then its rows are replaced.
+//! Every row comes from a source, such as a node or a day of the ledger. Sources are grouped by scope, such
+//! as a workspace. A source has a mark, which tells whether it changed since it was read; then its rows are
+//! replaced.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -70,8 +71,8 @@ CREATE INDEX problems ON nodes(project, workspace, since) WHERE has_problem;
 ";
 
 impl ActivityIndex {
-    /// Opens the index for one boot of the machine, or creates a new one if there is no usable one. A new one has no sources,
-    /// so the caller reads all of them.
+    /// Opens the index for one boot of the machine, or creates a new one if there is no usable one. A new one
+    /// has no sources, so the caller reads all of them.
     pub fn open(path: &Path, boot: &str) -> Result<ActivityIndex> {
         if let Ok(index) = ActivityIndex::connect(path)
             && index.is_from_boot(boot).unwrap_or(false)

@@ -35,8 +35,8 @@ pub struct LexiconIndex {
 }
 
 impl LexiconIndex {
-    /// Opens the dictionaries for a change, and creates the file if there is none. A file of another version or a damaged
-    /// one is deleted: its dictionaries can be added again.
+    /// Opens the dictionaries for a change, and creates the file if there is none. A file of another version
+    /// or a damaged one is deleted: its dictionaries can be added again.
     pub fn open(path: &Path) -> Result<LexiconIndex> {
         if let Ok(db) = crate::connect(path, rusqlite::OpenFlags::default())
             && version(&db) == Some(VERSION)

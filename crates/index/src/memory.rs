@@ -136,8 +136,8 @@ impl MemoryIndex {
         Ok(index)
     }
 
-    /// Opens an existing index read-only, in one transaction: every query sees the same state, and the file is locked once.
-    /// Returns `None` if there is no usable one.
+    /// Opens an existing index read-only, in one transaction: every query sees the same state, and the file
+    /// is locked once. Returns `None` if there is no usable one.
     pub fn open_existing(path: &Path) -> Option<MemoryIndex> {
         let index = MemoryIndex { db: crate::connect(path, crate::READ_ONLY).ok()? };
         index.db.busy_timeout(std::time::Duration::from_millis(300)).ok()?;

@@ -1,8 +1,8 @@
 //! The index of one workspace's nodes: their parents, their status, and the signature of each file when it was
 //! read.
 //!
-//! Triggers keep the counts per parent and for the workspace, and the number of open dependencies of each node (`waits_for`),
-//! so that no query takes longer in a large workspace.
+//! Triggers keep the counts per parent and for the workspace, and the number of open dependencies of each
+//! node (`waits_for`), so that no query takes longer in a large workspace.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -88,8 +88,8 @@ pub enum OpenOutcome {
     New(NodeIndex),
 }
 
-/// The conditions of the indexes are comparisons: SQLite builds a table for every `NOT IN` with three values, once per index
-/// and written row.
+/// The conditions of the indexes are comparisons: SQLite builds a table for every `NOT IN` with three values,
+/// once per index and written row.
 const SCHEMA: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE nodes(
@@ -116,8 +116,8 @@ CREATE INDEX blocked ON nodes(ord, created_at, id) WHERE waits_for > 0
 CREATE TABLE tally(parent TEXT, status TEXT, n INTEGER NOT NULL, PRIMARY KEY(parent, status)) WITHOUT ROWID;
 ";
 
-/// Keeps the derived tables and columns. Each writer creates them for itself: a reader, such as a hook, then need not parse
-/// them.
+/// Keeps the derived tables and columns. Each writer creates them for itself: a reader, such as a hook, then
+/// need not parse them.
 const TRIGGERS: &str = "
 CREATE TEMP VIEW open_dependencies AS SELECT d.node FROM dependencies AS d LEFT JOIN nodes AS t ON t.id = d.target
   WHERE t.status IS NOT 'completed';
@@ -189,8 +189,8 @@ impl NodeIndex {
         Ok(index.is_from_boot(boot)?.then_some(index))
     }
 
-    /// Opens an index that another process maintains, read-only, and begins a read transaction. Returns `None` if there is no
-    /// index of this boot.
+    /// Opens an index that another process maintains, read-only, and begins a read transaction. Returns
+    /// `None` if there is no index of this boot.
     pub fn open_existing(path: &Path, boot: &str) -> Option<NodeIndex> {
         let index = NodeIndex::connect(path, crate::READ_ONLY).ok()?;
         // A hook has no time to wait for a scan.
@@ -220,8 +220,8 @@ impl NodeIndex {
         self.prepare_to_write_with(&format!("BEGIN; {SCHEMA} PRAGMA user_version={VERSION}; COMMIT;"))
     }
 
-    /// Sets what only a writer needs: how changes reach the disk, and the triggers. A reader is spared it, because it takes
-    /// longer than a typical query.
+    /// Sets what only a writer needs: how changes reach the disk, and the triggers. A reader is spared it,
+    /// because it takes longer than a typical query.
     fn prepare_to_write(&self) -> Result<()> {
         if self.is_writer.get() { Ok(()) } else { self.prepare_to_write_with("") }
     }

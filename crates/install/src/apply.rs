@@ -25,8 +25,8 @@ pub struct AppliedChange {
     pub copy: Option<PathBuf>,
 }
 
-/// Locks the installation. Tries again if the lock file was deleted while we waited, because that lock excludes no other
-/// process.
+/// Locks the installation. Tries again if the lock file was deleted while we waited, because that lock
+/// excludes no other process.
 fn acquire_lock(home: &Path) -> Result<Lock> {
     let dir = home.join("install");
     let path = dir.join("lock");

@@ -183,7 +183,8 @@ fn block(text: &str) -> GuideState {
     }
 }
 
-/// Returns the file content with our guide. The error is the line of an edited guide, or `None` if the file is not ours.
+/// Returns the file content with our guide. The error is the line of an edited guide, or `None` if the file
+/// is not ours.
 pub fn add(file: &GuideFile, before: Option<&str>, lang: Lang) -> Result<String, Option<usize>> {
     let guide_state = before.map_or(GuideState::None, |before| guide_state(file, before));
     if let GuideState::Changed(line) = guide_state {

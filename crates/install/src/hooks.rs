@@ -151,8 +151,8 @@ fn remove_handler(handler: HookHandler) {
     }
 }
 
-/// Removes our hooks of one event, and its list if it becomes empty and did not exist in `before`. Returns whether there
-/// were any.
+/// Removes our hooks of one event, and its list if it becomes empty and did not exist in `before`. Returns
+/// whether there were any.
 fn remove_from(property: CstObjectProp, client: &ClientSpec, before: &Value) -> bool {
     let (Some(name), Some(array)) = (property.decoded_name(), property.array_value()) else { return false };
     let found = handlers(&array, client.recipe.hook_format);
@@ -265,8 +265,8 @@ pub fn disabling_keys(json: &Json, client: &ClientSpec) -> Vec<String> {
         .collect()
 }
 
-/// Returns the events whose hook was altered so that it runs for another event or does not run. Keys that a person added
-/// to a hook are ignored.
+/// Returns the events whose hook was altered so that it runs for another event or does not run. Keys that a
+/// person added to a hook are ignored.
 pub fn altered_events(json: &Json, client: &ClientSpec) -> Vec<String> {
     let Some(hooks) = json.find(&["hooks"]) else { return Vec::new() };
     let mut out = Vec::new();

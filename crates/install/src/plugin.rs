@@ -1,7 +1,7 @@
 //! The Claude Code plugin: an alternative to `tanmi install`, generated from the same data.
 //!
-//! It runs the `tanmi` on the search path. Its hooks use an alias of the platform, so that a session with both the plugin
-//! and an installation receives each text only once.
+//! It runs the `tanmi` on the search path. Its hooks use an alias of the platform, so that a session with
+//! both the plugin and an installation receives each text only once.
 
 use serde_json::{Map, Value, json};
 

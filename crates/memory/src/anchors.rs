@@ -58,8 +58,8 @@ pub enum PathProblem {
 }
 
 impl Anchors {
-    /// Returns the files that the caller names and those that the text names. A named path must be a file of the project;
-    /// of the words of the text, those count that are.
+    /// Returns the files that the caller names and those that the text names. A named path must be a file of
+    /// the project; of the words of the text, those count that are.
     pub fn record(project: &Path, named: &[String], content: &str) -> Result<Anchors, (String, PathProblem)> {
         let mut files: Vec<FileAnchor> = Vec::new();
         for path in named {

@@ -1,5 +1,5 @@
-//! The contract of [`MemoryStore`]: the same steps on every implementation, with one expected result for each. For tests,
-//! also those of implementations in other crates.
+//! The contract of [`MemoryStore`]: the same steps on every implementation, with one expected result for
+//! each. For tests, also those of implementations in other crates.
 
 #![allow(clippy::unwrap_used)]
 
@@ -118,8 +118,8 @@ pub const TURNS: &str = r#"{"id":"t1","content":"Where does it run?","speaker":"
 {"id":"t3","content":"And the port?","speaker":"user","timestamp":"2025-12-10T01:00:02Z","session":"talk"}
 "#;
 
-/// Runs the steps on a new memory. `has_turns` tells whether the store keeps conversations. Panics at a step with another
-/// result.
+/// Runs the steps on a new memory. `has_turns` tells whether the store keeps conversations. Panics at a step
+/// with another result.
 pub fn check(name: &str, store: &dyn MemoryStore, has_turns: bool) {
     let turns = if has_turns { TURN_STEPS } else { &[] };
     for (step_name, step, want) in STEPS.iter().chain(turns) {

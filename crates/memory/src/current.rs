@@ -1,7 +1,8 @@
 //! Finds facts that a newer fact replaces, although it does not say so with `supersedes`.
 //!
-//! Two facts are compared as [`Statement`]s: the same subject, and a change that is stated ("no longer", 改为), another value
-//! in the same sentence, or the opposite. A wrong mark is worse than none, so in doubt a fact stays current.
+//! Two facts are compared as [`Statement`]s: the same subject, and a change that is stated ("no longer",
+//! 改为), another value in the same sentence, or the opposite. A wrong mark is worse than none, so in doubt a
+//! fact stays current.
 
 use tanmi_base::Millis;
 use tanmi_base::clock::DAY;
@@ -130,8 +131,9 @@ const MAX_COMPARED: usize = 40;
 /// The number of hits that a search looks at to find newer facts, also if fewer are wanted.
 pub const POOL: usize = 20;
 
-/// Returns the position of the newest fact that scores nearly as well as an older one, and seems to be about the same. The order
-/// of such facts says nothing about which is right, so the newer one comes first, without a mark on the other.
+/// Returns the position of the newest fact that scores nearly as well as an older one, and seems to be about
+/// the same. The order of such facts says nothing about which is right, so the newer one comes first, without
+/// a mark on the other.
 fn find_newer_alike(hits: &[Hit], matters: &[Option<Matter>], at: usize, now: Millis) -> Option<usize> {
     let older = matters[at].as_ref()?;
     let is_alike = |(by, newer): &(usize, &Matter)| {

@@ -1,5 +1,6 @@
-//! Finds dates in a text: `2023-05-08`, `8 May, 2023`, `May 8`, `2023年5月8日`, `5月8日`, yesterday, 昨天, last week, 上周,
-//! 3 days ago, 3天前. Used for timestamps written by other tools and for questions that name a day.
+//! Finds dates in a text: `2023-05-08`, `8 May, 2023`, `May 8`, `2023年5月8日`, `5月8日`, yesterday, 昨天,
+//! last week, 上周, 3 days ago, 3天前. Used for timestamps written by other tools and for questions that name
+//! a day.
 
 use jiff::civil::{Date, DateTime};
 use jiff::{Timestamp, ToSpan, tz::TimeZone};

@@ -1,5 +1,5 @@
-//! Dictionary files that a user brings for search in two languages: CC-CEDICT (`漢字 汉字 [han4 zi4] /sense/sense/`) and
-//! ECDICT (CSV with the columns `word` and `translation`).
+//! Dictionary files that a user brings for search in two languages: CC-CEDICT
+//! (`漢字 汉字 [han4 zi4] /sense/sense/`) and ECDICT (CSV with the columns `word` and `translation`).
 //!
 //! A file is read line by line, in bounded memory. Only short translations are kept: a definition of ten words finds
 //! nothing.
@@ -79,7 +79,8 @@ pub fn read<E: From<std::io::Error>>(
     Ok(format.map(|_| counts))
 }
 
-/// Reads a line into `line`, of a longer line only the first [`MAX_LINE`] bytes and one more. Returns `false` at the end.
+/// Reads a line into `line`, of a longer line only the first [`MAX_LINE`] bytes and one more. Returns `false`
+/// at the end.
 fn read_line(file: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<bool> {
     line.clear();
     let read = file.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', line)?;

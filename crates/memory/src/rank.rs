@@ -53,8 +53,8 @@ pub struct Weights {
     pub pair: f32,
     /// Factor on a term of the other language for a word that no memory contains: only its translations can match.
     pub substitute: f32,
-    /// Factor on a word in Latin script of a question that also has Chinese words. A Chinese word of two characters counts three
-    /// times: as two characters and as their pair.
+    /// Factor on a word in Latin script of a question that also has Chinese words. A Chinese word of two
+    /// characters counts three times: as two characters and as their pair.
     pub latin: f32,
 }
 
@@ -197,7 +197,8 @@ impl SearchQuestion {
             .collect()
     }
 
-    /// Returns whether a term can be one of the query. Most terms of a memory are excluded here, before they are looked up.
+    /// Returns whether a term can be one of the query. Most terms of a memory are excluded here, before they
+    /// are looked up.
     pub fn can_have(&self, term: &str) -> bool {
         self.ends & end_bit(term) != 0
     }

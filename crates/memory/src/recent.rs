@@ -77,8 +77,8 @@ pub struct ToldFact {
     pub replaced: Option<Replaced>,
 }
 
-/// Facts with at least this confidence count as recent for longer; preferences do not expire. The index has this number,
-/// too.
+/// Facts with at least this confidence count as recent for longer; preferences do not expire. The index has
+/// this number, too.
 pub(crate) const HIGH_CONFIDENCE: f64 = 0.9;
 const HIGH_CONFIDENCE_DAYS: i64 = 30;
 /// The number of facts beyond those that are told that are read, because some are left out.

@@ -129,8 +129,9 @@ pub fn session_line(kind: &str, session: &str, at: Millis, more: Value) -> Strin
     line.to_string()
 }
 
-/// Returns whether a line begins like those of [`session_line`], without parsing it. A session start reads the lines that are not
-/// indexed yet, and in a project that is not searched most of them are of earlier starts.
+/// Returns whether a line begins like those of [`session_line`], without parsing it. A session start reads
+/// the lines that are not indexed yet, and in a project that is not searched most of them are of earlier
+/// starts.
 pub(crate) fn begins_as_session_line(line: &[u8]) -> bool {
     line.starts_with(br#"{"type":"session_"#)
 }

@@ -21,7 +21,8 @@ pub struct ReplicaMemory {
 }
 
 impl ReplicaMemory {
-    /// Returns the replica in a folder, which need not exist. `home` contains the transcripts that are searched with it.
+    /// Returns the replica in a folder, which need not exist. `home` contains the transcripts that are
+    /// searched with it.
     pub fn new(folder: &Path, home: &Path) -> ReplicaMemory {
         ReplicaMemory { folder: folder.to_owned(), home: home.to_owned(), history: String::new() }
     }

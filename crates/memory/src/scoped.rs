@@ -140,8 +140,9 @@ impl ScopedMemory {
         rows.iter().map(again).collect()
     }
 
-    /// Moves a fact of the project to the memory of the user, and returns it. First the user's memory has it, under the same
-    /// id, then the project's is hidden. A call after an interrupted one does the rest; a second one changes nothing.
+    /// Moves a fact of the project to the memory of the user, and returns it. First the user's memory has it,
+    /// under the same id, then the project's is hidden. A call after an interrupted one does the rest; a
+    /// second one changes nothing.
     pub fn promote(&self, row: &MemoryRow, now: Millis, by: &str) -> Result<MemoryRow> {
         if Scope::of(row) == Scope::User {
             return Ok(row.clone());

@@ -1,8 +1,8 @@
 //! Search: returns the memories that match a query, the best first.
 //!
-//! The index provides candidates; the better ones are ranked again together with their neighbours. Candidates are ranked
-//! in portions of fixed size, and a further portion only if the ones before it have too few results. So the number of
-//! wanted results does not change their order.
+//! The index provides candidates; the better ones are ranked again together with their neighbours. Candidates
+//! are ranked in portions of fixed size, and a further portion only if the ones before it have too few
+//! results. So the number of wanted results does not change their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,8 +66,8 @@ pub fn search(
     load_hits_or_find_literally(index, query, filter, order, limit)
 }
 
-/// Returns the memories that answer a question: also memories in the other language, and those of a day that the question
-/// names.
+/// Returns the memories that answer a question: also memories in the other language, and those of a day that
+/// the question names.
 pub fn answer(
     index: &MemoryIndex,
     query: &str,
@@ -257,8 +257,8 @@ impl<'a> TermSearch<'a> {
         order.into_iter().map(|(outline, score)| (outline.n, score)).collect()
     }
 
-    /// Returns whether a memory can be a result. In a conversation the answer may contain none of the query terms; a fact
-    /// must contain at least one, or be of the day that the question names.
+    /// Returns whether a memory can be a result. In a conversation the answer may contain none of the query
+    /// terms; a fact must contain at least one, or be of the day that the question names.
     fn can_answer(&self, terms: &Terms<'_>) -> bool {
         terms.is_turn
             || terms

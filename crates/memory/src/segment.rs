@@ -245,8 +245,8 @@ fn stem<'a>(word: &'a str, stemmer: &Stemmer) -> Cow<'a, str> {
     }
 }
 
-/// Returns whether a word ends with the two letters with which a suffix ends that the stemmer removes or replaces. Looking is
-/// much faster than stemming.
+/// Returns whether a word ends with the two letters with which a suffix ends that the stemmer removes or
+/// replaces. Looking is much faster than stemming.
 fn can_have_suffix(word: &str) -> bool {
     match word.as_bytes() {
         [.., before, last] => match last {

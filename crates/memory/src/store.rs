@@ -1,7 +1,7 @@
 //! The interface to the memory of a project, and the data of its calls.
 //!
-//! [`crate::FileMemory`] keeps memory in files of this machine. [`crate::VecMemory`] keeps it in RAM, for tests. The memory
-//! of a team is in crate `pg`.
+//! [`crate::FileMemory`] keeps memory in files of this machine. [`crate::VecMemory`] keeps it in RAM, for
+//! tests. The memory of a team is in crate `pg`.
 
 use std::time::Instant;
 

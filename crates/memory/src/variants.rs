@@ -1,11 +1,11 @@
 //! Traditional and simplified forms of Chinese characters, so that text in one script finds text in the other.
 //!
-//! `variants.txt` has one pair per line, sorted: a character and the form that replaces it. The pairs are those of
-//! `kSimplifiedVariant` and `kTraditionalVariant` in Unihan (Unicode Character Database 15.0, © 1991–2022 Unicode, Inc.,
-//! Unicode License, <https://www.unicode.org/license.txt>), with the variants (`kZVariant`, `kSemanticVariant`) of
-//! characters that GB 2312 lacks. Changed by hand: 佈, 佔 and 託 were added, and 覆, which is a simplified character too,
-//! was removed. The replacement is not always the usual form of a word (著名 becomes 着名): it only has to be the same for
-//! the text and for the query.
+//! `variants.txt` has one pair per line, sorted: a character and the form that replaces it. The pairs are
+//! those of `kSimplifiedVariant` and `kTraditionalVariant` in Unihan (Unicode Character Database 15.0, ©
+//! 1991–2022 Unicode, Inc., Unicode License, <https://www.unicode.org/license.txt>), with the variants
+//! (`kZVariant`, `kSemanticVariant`) of characters that GB 2312 lacks. Changed by hand: 佈, 佔 and 託 were
+//! added, and 覆, which is a simplified character too, was removed. The replacement is not always the usual
+//! form of a word (著名 becomes 着名): it only has to be the same for the text and for the query.
 
 /// The pairs. Every character in it has three bytes.
 const PAIRS: &[u8] = include_bytes!("variants.txt");

@@ -1,7 +1,8 @@
 //! Lists of words that are known when the program is built, for lookups.
 
-/// A sorted list of words. The first bytes of each word are kept as a number, because numbers are compared with less work
-/// than texts: at a session start and in a search, each word of many facts is looked up in several lists.
+/// A sorted list of words. The first bytes of each word are kept as a number, because numbers are compared
+/// with less work than texts: at a session start and in a search, each word of many facts is looked up in
+/// several lists.
 pub(crate) struct WordList<const N: usize> {
     words: &'static [&'static str],
     keys: [u64; N],

@@ -1,6 +1,7 @@
 //! The address of a database: parses it, completes its password, and connects.
 //!
-//! An address is a URL or a list of `key=value` pairs, as `psql` takes it. The options about TLS mean what they mean there:
+//! An address is a URL or a list of `key=value` pairs, as `psql` takes it. The options about TLS mean what
+//! they mean there:
 //!
 //! - `sslmode=disable`: without TLS. `prefer`: with TLS if the server offers it. `require`: with TLS, without a check who the
 //!   server is. `verify-ca`: its certificate must be signed by a known authority. `verify-full`: it must also be valid for
@@ -8,11 +9,11 @@
 //! - `sslrootcert=FILE`: the certificates of the authorities, or that of the server itself. `sslrootcert=system`: those of the
 //!   operating system.
 //!
-//! Three defaults are stricter than those of `psql`. Without `sslmode`, a host that is not this machine needs TLS
-//! (`require`); a trusted network without TLS is named by `sslmode=disable`. Without `sslmode`, an address with
-//! `sslrootcert` is checked with `verify-full`. `verify-ca` and `verify-full` without `sslrootcert` use the authorities of the
-//! operating system: they are kept up to date there, and an administrator can add one. A socket of this machine never
-//! uses TLS.
+//! Three defaults are stricter than those of `psql`. Without `sslmode`, a host that is not this machine needs
+//! TLS (`require`); a trusted network without TLS is named by `sslmode=disable`. Without `sslmode`, an
+//! address with `sslrootcert` is checked with `verify-full`. `verify-ca` and `verify-full` without
+//! `sslrootcert` use the authorities of the operating system: they are kept up to date there, and an
+//! administrator can add one. A socket of this machine never uses TLS.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -84,8 +85,9 @@ impl Address {
         self.config.get_password().is_some()
     }
 
-    /// Returns the address with the password from a passfile (`PGPASSFILE` or `~/.pgpass`), unless it has one. A file that
-    /// the address names comes before `default`. A file that other users can read is refused.
+    /// Returns the address with the password from a passfile (`PGPASSFILE` or `~/.pgpass`), unless it has
+    /// one. A file that the address names comes before `default`. A file that other users can read is
+    /// refused.
     pub fn with_passfile(mut self, default: Option<&Path>) -> Result<Address, DatabaseError> {
         let Some(path) =
             self.passfile.as_deref().or(default).filter(|_| self.config.get_password().is_none())

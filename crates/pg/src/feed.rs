@@ -68,8 +68,8 @@ impl Subscription for PgSubscription {
     }
 }
 
-/// Returns the events of the rows. A position that is not in the table, because it is too old or of another database, is
-/// a gap.
+/// Returns the events of the rows. A position that is not in the table, because it is too old or of another
+/// database, is a gap.
 fn events_after(from: i64, head: i64, rows: &[Row]) -> Vec<StoreEvent> {
     let change = |row: &Row| {
         let seq: i64 = row.get::<_, Option<i64>>("seq")?;

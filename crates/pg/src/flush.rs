@@ -14,10 +14,11 @@ use crate::pool::PooledConnection;
 use crate::rows;
 use crate::tx::Author;
 
-/// Removes and writes nodes and keeps the counts. All parts see the rows as they were before the statement, so `before` has
-/// the old parent and status of each node. A negative difference is an update, because a row with a negative number
-/// cannot be inserted, not even to be merged with an existing one. The number of a claim is that of its change, which is
-/// higher than every earlier one, also if the node was deleted in between.
+/// Removes and writes nodes and keeps the counts. All parts see the rows as they were before the statement,
+/// so `before` has the old parent and status of each node. A negative difference is an update, because a row
+/// with a negative number cannot be inserted, not even to be merged with an existing one. The number of a
+/// claim is that of its change, which is higher than every earlier one, also if the node was deleted in
+/// between.
 macro_rules! write_nodes {
     () => {
         "WITH input AS (
@@ -84,8 +85,8 @@ macro_rules! count_taken {
     };
 }
 const FLUSH: &str = concat!(write_nodes!(), count_taken!());
-/// Also takes the next number of the stream, records the written documents under it, and stores the answer of a request.
-/// Returns the last change of every stream before it, if there is a request.
+/// Also takes the next number of the stream, records the written documents under it, and stores the answer of
+/// a request. Returns the last change of every stream before it, if there is a request.
 const FINISH: &str = concat!(
     write_nodes!(),
     ", numbered AS (
@@ -126,7 +127,8 @@ pub(crate) struct Batch<'a> {
     pub removed: Vec<&'a str>,
 }
 
-/// The change that a transaction makes: all its documents, who made it, what it counts as, and the request that asked for it.
+/// The change that a transaction makes: all its documents, who made it, what it counts as, and the request
+/// that asked for it.
 pub(crate) struct Change<'a> {
     pub documents: &'a [Document],
     pub author: Option<&'a Author>,

@@ -1,13 +1,14 @@
-//! The workspaces and the memory of a team in PostgreSQL. [`PgStore`] and [`PgMemory`] implement the interfaces that the
-//! stores in files implement, so everything above works on either.
+//! The workspaces and the memory of a team in PostgreSQL. [`PgStore`] and [`PgMemory`] implement the
+//! interfaces that the stores in files implement, so everything above works on either.
 //!
-//! A node is a row with its Markdown document and columns derived from it. A write locks the stream of its workspace, takes
-//! the next sequence number and records the documents it wrote, so the changes of a workspace have one order without gaps.
-//! Writes within a transaction are collected and sent as one statement, and the nodes that a command names are read with
-//! one: every round trip makes all writers of the workspace wait.
+//! A node is a row with its Markdown document and columns derived from it. A write locks the stream of its
+//! workspace, takes the next sequence number and records the documents it wrote, so the changes of a
+//! workspace have one order without gaps. Writes within a transaction are collected and sent as one
+//! statement, and the nodes that a command names are read with one: every round trip makes all writers of the
+//! workspace wait.
 //!
-//! This crate and `server` are the only ones that link an async runtime: the driver needs one. Calls block, for a limited
-//! time.
+//! This crate and `server` are the only ones that link an async runtime: the driver needs one. Calls block,
+//! for a limited time.
 
 mod address;
 mod audit;

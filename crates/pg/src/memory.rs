@@ -52,8 +52,8 @@ pub struct PgMemory {
 }
 
 impl PgMemory {
-    /// Returns the memory of the project of `store`. Does not connect. The folder of the replica belongs to this project
-    /// alone; several processes may share it.
+    /// Returns the memory of the project of `store`. Does not connect. The folder of the replica belongs to
+    /// this project alone; several processes may share it.
     pub fn new(store: PgStore, replica: ReplicaMemory) -> PgMemory {
         PgMemory { store, replica, author: None }
     }
@@ -328,8 +328,8 @@ fn set_marks(
     Ok(())
 }
 
-/// Imports lines, whose author is the one who imports them. A fact whose content is in force already is added as superseded
-/// by that one.
+/// Imports lines, whose author is the one who imports them. A fact whose content is in force already is added
+/// as superseded by that one.
 fn import_lines(
     tx: &mut MemoryTx<'_>,
     lines: &str,

@@ -96,8 +96,8 @@ pub fn token_id(token: &str) -> Option<&str> {
     (!id.is_empty() && id.len() <= 64).then_some(id)
 }
 
-/// Returns what a token, or a cookie that was bought with it, gives in the project with this name, or in the only project
-/// of its person.
+/// Returns what a token, or a cookie that was bought with it, gives in the project with this name, or in the
+/// only project of its person.
 pub(crate) fn find_access(
     connection: &mut Connection,
     project: Option<&str>,

@@ -80,9 +80,9 @@ impl Pool {
         self.begin_with(in_project(begin, project), None)
     }
 
-    /// Begins a transaction that writes to a stream, and locks it, so writers come one after the other. Waits while other
-    /// writers of the stream have their share of the connections. `prepare` runs before the lock. Statements after this
-    /// see what was committed before the lock.
+    /// Begins a transaction that writes to a stream, and locks it, so writers come one after the other. Waits
+    /// while other writers of the stream have their share of the connections. `prepare` runs before the lock.
+    /// Statements after this see what was committed before the lock.
     pub(crate) fn begin_write(
         &self,
         prepare: &str,
@@ -125,8 +125,9 @@ impl Pool {
         connection.call(|connection| Ok(connection.query(sql, params)?))
     }
 
-    /// Takes a connection and makes the first call on it: the beginning of a transaction, or a read. A connection that the
-    /// server closed while it was idle is replaced by a new one, on which the call is repeated.
+    /// Takes a connection and makes the first call on it: the beginning of a transaction, or a read. A
+    /// connection that the server closed while it was idle is replaced by a new one, on which the call is
+    /// repeated.
     fn take<T>(
         &self,
         stream: Option<StreamName>,

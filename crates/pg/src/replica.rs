@@ -18,8 +18,8 @@ use crate::store::PgStore;
 const MAX_CHANGES: i64 = 500;
 pub(crate) const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// Every stream except those of deleted workspaces. The stream of the memory has no workspace. The time of the database comes
-/// with each row; without a stream it comes alone.
+/// Every stream except those of deleted workspaces. The stream of the memory has no workspace. The time of
+/// the database comes with each row; without a stream it comes alone.
 pub(crate) const HEADS: &str = "SELECT clock.now, heads.id, heads.seq
 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now) AS clock
 LEFT JOIN (

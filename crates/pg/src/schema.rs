@@ -38,8 +38,8 @@ GRANT tanmi_app TO CURRENT_USER";
 const CREATE_VERSION: &str = "CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL);
 ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS oldest integer NOT NULL DEFAULT 1";
 
-/// The oldest version of a program that works with the current schema. Migrations only add, so a server that was started
-/// before an upgrade goes on.
+/// The oldest version of a program that works with the current schema. Migrations only add, so a server that
+/// was started before an upgrade goes on.
 const OLDEST: i32 = 4;
 
 /// What the role may do: work with the rows of a project, and read and change who may do so.
@@ -97,8 +97,8 @@ fn read_version(owner: &mut Connection) -> Result<i32, DatabaseError> {
     Ok(rows.first().map_or(0, |row| row.get(0)))
 }
 
-/// Creates a project of a team, and the team if it is the first one: a second one is more often a typing error. Returns the
-/// id of the project, which stays the same if it exists.
+/// Creates a project of a team, and the team if it is the first one: a second one is more often a typing
+/// error. Returns the id of the project, which stays the same if it exists.
 pub fn create_project(address: &Address, team: &str, name: &str, now: Millis) -> Result<String, AdminError> {
     let mut owner = address.connect(None)?;
     owner.batch("BEGIN; LOCK TABLE team IN EXCLUSIVE MODE")?;

@@ -38,8 +38,8 @@ ORDER BY is_live DESC NULLS FIRST, since DESC NULLS LAST, session LIMIT $2";
 const MAX_PRESENT: i64 = 500;
 
 impl PgStore {
-    /// Returns who works on what: the holders of nodes, and the other live sessions. Those alive come first, and of them
-    /// the latest.
+    /// Returns who works on what: the holders of nodes, and the other live sessions. Those alive come first,
+    /// and of them the latest.
     pub fn present_sessions(&self) -> Result<Vec<Present>> {
         let rows = self.query(PRESENCE, &[&MAX_PRESENT])?;
         Ok(rows.iter().map(present).collect())

@@ -29,7 +29,8 @@ const ENTRIES: &str = "SELECT w.id, w.doc, w.active_at,
 FROM workspace w WHERE w.project = $1 AND w.deleted_at IS NULL ORDER BY w.id";
 const HEADERS: &str = "SELECT id, doc FROM workspace WHERE project = $1 AND deleted_at IS NULL ORDER BY id";
 const EXISTS: &str = "SELECT 1 FROM workspace WHERE project = $1 AND id = $2 AND deleted_at IS NULL";
-/// A deletion takes a number of the stream, so that a waiting reader notices it. It removes the document of the workspace.
+/// A deletion takes a number of the stream, so that a waiting reader notices it. It removes the document of
+/// the workspace.
 const DELETE: &str = "WITH deleted AS (
     UPDATE workspace SET deleted_at = $3 WHERE project = $1 AND id = $2 AND deleted_at IS NULL RETURNING id
 ), numbered AS (

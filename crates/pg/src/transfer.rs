@@ -41,8 +41,8 @@ pub enum WorkspacePresence {
 }
 
 impl PgStore {
-    /// Passes the documents of every workspace to `take`, with their number so far and the number of workspaces. Returns
-    /// the lines of the memory. Everything is as of one moment.
+    /// Passes the documents of every workspace to `take`, with their number so far and the number of
+    /// workspaces. Returns the lines of the memory. Everything is as of one moment.
     pub fn export(
         &self,
         take: &mut dyn FnMut(WorkspaceDocuments, usize, usize) -> Result<()>,

@@ -81,8 +81,8 @@ impl<'a> PgTx<'a> {
         PgTx::open(connection, project, id, header, now)
     }
 
-    /// Returns the transaction that a connection is in. `header` is the number of the last change and the document of the
-    /// workspace, if it exists.
+    /// Returns the transaction that a connection is in. `header` is the number of the last change and the
+    /// document of the workspace, if it exists.
     fn open(
         mut connection: PooledConnection<'a>,
         project: &str,
@@ -216,8 +216,8 @@ impl<'a> PgTx<'a> {
         (self.seq + i64::from(self.was_written())).unsigned_abs()
     }
 
-    /// Writes everything and commits. Returns the last change of every stream before this one, if there is a request. If the
-    /// connection breaks in the commit, the outcome is unknown.
+    /// Writes everything and commits. Returns the last change of every stream before this one, if there is a
+    /// request. If the connection breaks in the commit, the outcome is unknown.
     fn finish(&mut self, request: Option<StoredRequest<'_>>) -> Result<Positions> {
         let unsent = std::mem::take(&mut *self.unsent.borrow_mut());
         let (batch, documents) = (self.batch(&unsent)?, self.documents()?);

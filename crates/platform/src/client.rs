@@ -37,7 +37,8 @@ pub struct Wire {
     pub sample: (&'static str, &'static str),
     /// The hooks of another client that this client also runs.
     pub borrowed_hooks: Option<BorrowedHooks>,
-    /// The names under which its MCP client introduces itself. A client can append the name of the server, after a hyphen.
+    /// The names under which its MCP client introduces itself. A client can append the name of the server,
+    /// after a hyphen.
     pub mcp_names: &'static [&'static str],
     /// The keys of the session id in the metadata of an MCP call.
     pub call_session_keys: &'static [&'static str],

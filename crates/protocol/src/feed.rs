@@ -10,7 +10,8 @@ use crate::Document;
 /// The positions of a reader: for each stream the number of the last change it has.
 pub type Positions = BTreeMap<String, i64>;
 
-/// Asks for the changes after positions that do not fit into an address. A server of an earlier version has no such request.
+/// Asks for the changes after positions that do not fit into an address. A server of an earlier version has
+/// no such request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FeedRequest {
     pub have: Positions,
@@ -45,15 +46,15 @@ pub struct FeedPage {
     /// The last change of every stream.
     pub heads: Positions,
     pub now: Millis,
-    /// Names the history of the database. A restored database has another one: its numbers may mean other changes. An older
-    /// server does not tell it.
+    /// Names the history of the database. A restored database has another one: its numbers may mean other
+    /// changes. An older server does not tell it.
     #[serde(default)]
     pub history: String,
 }
 
 impl FeedPage {
-    /// Returns the page for a reader whose positions are of the history `known`. In another history they mean nothing, so
-    /// every stream has a gap.
+    /// Returns the page for a reader whose positions are of the history `known`. In another history they mean
+    /// nothing, so every stream has a gap.
     pub fn in_history(mut self, known: Option<&str>, have: &Positions) -> FeedPage {
         if known.is_some_and(|known| !self.history.is_empty() && known != self.history) {
             self.changes.clear();

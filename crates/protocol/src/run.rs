@@ -36,8 +36,8 @@ pub struct RunRequest {
     /// The last change of the workspace that the caller knows. If there is a later one, the request is refused.
     #[serde(default)]
     pub expects: Option<u64>,
-    /// For a log line that waited: how long ago it was written, in milliseconds. An age instead of a time, so that it is right
-    /// with any clock of the machine.
+    /// For a log line that waited: how long ago it was written, in milliseconds. An age instead of a time, so
+    /// that it is right with any clock of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age: Option<Millis>,
 }

@@ -65,7 +65,8 @@ pub struct ServerState {
     guard: Arc<Guard>,
     feed: Arc<Feed>,
     activity: ActivityLog,
-    /// The folder of the project and the name that responses have in its place, if the folder means nothing to the caller.
+    /// The folder of the project and the name that responses have in its place, if the folder means nothing
+    /// to the caller.
     shown_project: Option<(String, String)>,
     /// Recently requested workspaces, with the time of the last request. The watcher checks them more often.
     viewed: Mutex<HashMap<String, Instant>>,

@@ -26,8 +26,8 @@ use crate::tools::{self, ToolRequest};
 mod calls;
 mod transport;
 
-/// Returns the text that every client receives when it connects: when to use Tanmi, the order of calls, and the defaults
-/// of omitted ids.
+/// Returns the text that every client receives when it connects: when to use Tanmi, the order of calls, and
+/// the defaults of omitted ids.
 fn instructions(lang: Lang) -> &'static str {
     lang.pick(INSTRUCTIONS_ZH, INSTRUCTIONS_EN)
 }

@@ -1,10 +1,10 @@
 //! `tanmi serve --database`: the server of a team over PostgreSQL. It keeps nothing of its own, so any number of them
 //! can serve one database.
 //!
-//! [`routes`] is the table of routes, [`access`] finds the caller and checks the role, [`admin`] administers people
-//! and tokens, [`protocol`] is what the machines of the team use, [`heads`] wakes
-//! readers of the feed, [`interfaces`] are the HTTP API and MCP over the database ([`stores`]), [`login`] is the page,
-//! [`refusal`] is every answer other than success, [`observe`] writes the log and the metrics. All work with the database
+//! [`routes`] is the table of routes, [`access`] finds the caller and checks the role, [`admin`] administers
+//! people and tokens, [`protocol`] is what the machines of the team use, [`heads`] wakes readers of the feed,
+//! [`interfaces`] are the HTTP API and MCP over the database ([`stores`]), [`login`] is the page, [`refusal`]
+//! is every answer other than success, [`observe`] writes the log and the metrics. All work with the database
 //! runs on blocking threads.
 
 use std::io;

@@ -1,7 +1,7 @@
 //! Bindings of sessions to workspaces: the [`Bindings`] trait and its implementation in the home store.
 //!
-//! `session-bindings.json` has one entry per bound session. It changes only on bind, unbind, focus and prune. Every hook
-//! reads it, so reading one entry does not parse the others.
+//! `session-bindings.json` has one entry per bound session. It changes only on bind, unbind, focus and prune.
+//! Every hook reads it, so reading one entry does not parse the others.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -63,8 +63,8 @@ pub trait Ledger: Send + Sync {
     fn read(&self, from: Option<&str>, to: Option<&str>) -> Result<LedgerRead>;
     /// Returns the days that have entries, the oldest first.
     fn days(&self) -> Result<Vec<String>>;
-    /// Returns the entries of a day after a position, 0 for all of them. Returns `None` if the day has no such position,
-    /// because its entries were replaced.
+    /// Returns the entries of a day after a position, 0 for all of them. Returns `None` if the day has no
+    /// such position, because its entries were replaced.
     fn read_after(&self, day: &str, position: u64) -> Result<Option<LedgerTail>>;
     /// Returns the text of an entry, with secrets masked.
     fn text(&self, digest: &str) -> Option<String>;

@@ -327,7 +327,8 @@ impl States {
         files.filter_map(state).filter(|state| !state.session.is_empty())
     }
 
-    /// Returns whether a hook of a platform handled an event since then. Looks at no more than [`MAX_SEARCHED`] sessions.
+    /// Returns whether a hook of a platform handled an event since then. Looks at no more than
+    /// [`MAX_SEARCHED`] sessions.
     pub fn has_hook_since(&self, platform: &str, since: Millis) -> bool {
         let has_hook = |state: SessionState| {
             state.platform == platform && state.handled_events.values().any(|event| event.at >= since)
@@ -347,8 +348,9 @@ impl States {
         state.alive_at >= before || state.client.as_ref().is_some_and(is_open)
     }
 
-    /// Removes the states of sessions that are not active ([`States::is_active`]) and the files of ended clients and of projects. Looks at no more than `limit` files; every file has its turn as the days go by. Returns the number of
-    /// removed states.
+    /// Removes the states of sessions that are not active ([`States::is_active`]) and the files of ended
+    /// clients and of projects. Looks at no more than `limit` files; every file has its turn as the days go
+    /// by. Returns the number of removed states.
     pub fn prune(&self, before: Millis, limit: usize) -> usize {
         let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let mut names: Vec<String> = files.filter_map(|file| file.file_name().into_string().ok()).collect();

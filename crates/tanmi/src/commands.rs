@@ -289,8 +289,8 @@ impl CommandContext {
     }
 }
 
-/// Names the argument of an error as the user typed it: many commands take the id of a node or workspace with and without
-/// its option.
+/// Names the argument of an error as the user typed it: many commands take the id of a node or workspace with
+/// and without its option.
 fn name_positional(error: &mut serde_json::Value) {
     let (option, short, positional) = match error["field"].as_str() {
         Some("nodeId") => ("--node", "-n", "NODE"),

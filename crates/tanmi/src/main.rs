@@ -32,8 +32,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Blocks the signal that ends a process when a file reaches the limit of `ulimit -f`. The write then fails with an error,
-/// which is reported like a full disk.
+/// Blocks the signal that ends a process when a file reaches the limit of `ulimit -f`. The write then fails
+/// with an error, which is reported like a full disk.
 #[cfg(unix)]
 fn survive_file_size_limit() {
     use nix::sys::signal::{SigSet, Signal};

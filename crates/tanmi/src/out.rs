@@ -24,8 +24,8 @@ pub fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Returns the number of columns of the output: `COLUMNS` if it is set, else the width of the terminal. `None` for a file
-/// or a pipe, which have no width.
+/// Returns the number of columns of the output: `COLUMNS` if it is set, else the width of the terminal.
+/// `None` for a file or a pipe, which have no width.
 pub fn columns() -> Option<usize> {
     let terminal = || {
         let is_terminal = std::io::stdout().is_terminal();
@@ -104,8 +104,8 @@ pub fn note(line: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{}", clean(line));
 }
 
-/// Makes the characters of a text visible that would change how a terminal shows the rest: every text for people passes here.
-/// The styles of [`paint`] stay.
+/// Makes the characters of a text visible that would change how a terminal shows the rest: every text for
+/// people passes here. The styles of [`paint`] stay.
 fn clean(text: &str) -> String {
     let mut parts = text.split('\x1b');
     let mut out = text::printable(parts.next().unwrap_or_default());

@@ -1,5 +1,5 @@
-//! Claims that end without their session: another one takes the node over, or a person ends it. The state of the session
-//! gets a note, and its next prompt tells it.
+//! Claims that end without their session: another one takes the node over, or a person ends it. The state of
+//! the session gets a note, and its next prompt tells it.
 
 use std::path::Path;
 
@@ -31,7 +31,8 @@ impl Claim<'_> {
     }
 }
 
-/// Notes the claims of this machine that the replica no longer has, each once. `changes` are those that were applied last.
+/// Notes the claims of this machine that the replica no longer has, each once. `changes` are those that were
+/// applied last.
 pub fn note_lost_claims(workspaces: &TeamWorkspaces, home: &Path, changes: &[FeedChange], now: Millis) {
     let connection = workspaces.connection();
     for (text, fence) in connection.state().untold_claims() {
@@ -52,8 +53,8 @@ pub fn note_lost_claims(workspaces: &TeamWorkspaces, home: &Path, changes: &[Fee
     }
 }
 
-/// Returns what became of a claim that ended. A claim without a new holder counts only if one of the changes ended it: the
-/// session itself may have done it before.
+/// Returns what became of a claim that ended. A claim without a new holder counts only if one of the changes
+/// ended it: the session itself may have done it before.
 fn find_loss(
     workspaces: &TeamWorkspaces,
     claim: &Claim<'_>,

@@ -26,7 +26,8 @@ const TOTAL: Duration = Duration::from_secs(10);
 const FIRST_ATTEMPT: Duration = Duration::from_secs(6);
 /// How long a part of a project that moves to the server may take.
 const TRANSFER: Duration = Duration::from_secs(300);
-/// The most positions that are sent in an address. More are sent in a body, which a server of an earlier version refuses.
+/// The most positions that are sent in an address. More are sent in a body, which a server of an earlier
+/// version refuses.
 const MAX_IN_ADDRESS: usize = 1000;
 /// The largest answer that is read.
 const MAX_ANSWER: u64 = 256 << 20;
@@ -206,8 +207,8 @@ impl Client {
         answer(request.header("authorization", self.authorization()).call())
     }
 
-    /// Sends a request that can be repeated: one with a key, or one that only renews leases. If its answer is lost, it is
-    /// sent once more within the deadline.
+    /// Sends a request that can be repeated: one with a key, or one that only renews leases. If its answer is
+    /// lost, it is sent once more within the deadline.
     fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
         self.post_within(path, body, FIRST_ATTEMPT, TOTAL)
     }

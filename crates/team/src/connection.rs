@@ -1,5 +1,5 @@
-//! Calls to a server with what survives a process: after a failed connect further calls fail at once for a short time, and
-//! a command whose answer was lost has the same key when it is repeated.
+//! Calls to a server with what survives a process: after a failed connect further calls fail at once for a
+//! short time, and a command whose answer was lost has the same key when it is repeated.
 
 use std::path::Path;
 use std::time::Duration;
@@ -62,8 +62,8 @@ impl Connection {
         self.poll(|client| client.probe(deadline))
     }
 
-    /// Reads from the server, also after a failed connect: for a caller that pauses by itself. An answer ends the pause of all
-    /// other calls.
+    /// Reads from the server, also after a failed connect: for a caller that pauses by itself. An answer ends
+    /// the pause of all other calls.
     pub fn poll<T>(&self, call: impl FnOnce(&Client) -> Result<T, ClientError>) -> Result<T, ClientError> {
         let outcome = call(&self.client);
         self.note_outcome(&outcome, |_| {});

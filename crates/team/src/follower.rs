@@ -1,8 +1,8 @@
-//! Keeps the replica of a joined project up to date while a server process lives: one thread, which waits for changes of the
-//! server, renews the leases of sessions, and delivers writes that wait.
+//! Keeps the replica of a joined project up to date while a server process lives: one thread, which waits for
+//! changes of the server, renews the leases of sessions, and delivers writes that wait.
 //!
-//! One process of the machine follows a project at a time, by a file lock; another takes over when it exits. The thread owns
-//! no state that matters: it ends with its process at any moment, as after a kill.
+//! One process of the machine follows a project at a time, by a file lock; another takes over when it exits.
+//! The thread owns no state that matters: it ends with its process at any moment, as after a kill.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -165,8 +165,8 @@ impl Follower {
     }
 }
 
-/// Returns how long to pause after a number of errors in a row: longer each time, and at random, so that the machines of a
-/// team do not all return at once.
+/// Returns how long to pause after a number of errors in a row: longer each time, and at random, so that the
+/// machines of a team do not all return at once.
 fn pause_after(failures: u32) -> Duration {
     let most = Duration::from_secs(1 << failures.min(6)).min(MAX_PAUSE);
     let random = id::random(4).bytes().fold(0_u32, |sum, byte| sum * 31 + u32::from(byte)) % 1000;

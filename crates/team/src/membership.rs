@@ -46,8 +46,8 @@ impl Member {
         (&self.server, &self.project) == (&other.server, &other.project)
     }
 
-    /// Returns the folder of what stays on this machine: private memories and the outbox. It is not in the replica, which
-    /// can be deleted without loss.
+    /// Returns the folder of what stays on this machine: private memories and the outbox. It is not in the
+    /// replica, which can be deleted without loss.
     pub fn private_folder(&self, home: &Path) -> PathBuf {
         home.join("team-private").join(self.replica(home).file_name().unwrap_or_default())
     }

@@ -1,6 +1,6 @@
-//! The memory of a joined project. The server decides every write of what people share: facts of type W and B, and
-//! summaries. Preferences, transcripts and starts of sessions stay on this machine. Reads come from files of this machine,
-//! which contain both.
+//! The memory of a joined project. The server decides every write of what people share: facts of type W and
+//! B, and summaries. Preferences, transcripts and starts of sessions stay on this machine. Reads come from
+//! files of this machine, which contain both.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -88,13 +88,14 @@ impl TeamMemory {
         self.replica.position()
     }
 
-    /// Returns the files of this machine. Built for each call, because the replica may have been deleted since the last one.
+    /// Returns the files of this machine. Built for each call, because the replica may have been deleted
+    /// since the last one.
     fn files(&self) -> FileMemory {
         FileMemory::of_team(&self.own, &self.project, &self.outbox.folder(), &self.home)
     }
 
-    /// Sends what waits in the outbox, and fetches what others saved. Returns what was sent; the streams of workspaces in it
-    /// are not up to date yet.
+    /// Sends what waits in the outbox, and fetches what others saved. Returns what was sent; the streams of
+    /// workspaces in it are not up to date yet.
     pub fn exchange(&self) -> Result<Delivered> {
         let delivered = self.outbox.deliver(&self.connection, &self.machine, (self.clock)())?;
         self.note_refused(&delivered);
@@ -199,8 +200,8 @@ impl TeamMemory {
         self.catch_up()
     }
 
-    /// Runs a write on the server. Its lines are in the replica when the call returns, unless the replica cannot be written
-    /// now; then a later call brings them.
+    /// Runs a write on the server. Its lines are in the replica when the call returns, unless the replica
+    /// cannot be written now; then a later call brings them.
     fn run(&self, request: &MemoryRequest) -> Result<MemoryAnswer, ClientError> {
         let answer = self.connection.read(|client| client.run_memory(request))?;
         let _ = self.apply(&answer);
@@ -222,8 +223,8 @@ impl TeamMemory {
         Ok(answer)
     }
 
-    /// Sends what waits in the outbox, after a call that the server answered. Returns the streams that changed; that of the
-    /// memory is up to date.
+    /// Sends what waits in the outbox, after a call that the server answered. Returns the streams that
+    /// changed; that of the memory is up to date.
     pub(crate) fn deliver_briefly(&self) -> BTreeMap<String, u64> {
         let delivered = self.outbox.deliver_briefly(&self.connection, &self.machine, (self.clock)());
         self.note_refused(&delivered);
@@ -341,7 +342,8 @@ fn texts(docs: &[Document]) -> impl Iterator<Item = &str> {
     docs.iter().filter_map(|document| document.text.as_deref())
 }
 
-/// Returns whether a line of an import stays on this machine. Marks are for both: each store uses those of its own records.
+/// Returns whether a line of an import stays on this machine. Marks are for both: each store uses those of
+/// its own records.
 fn stays_here(line: &str) -> Option<bool> {
     match record::read_line(line.as_bytes(), "import") {
         Line::Record { row, .. } => Some(matches!(row.letter, MemoryLetter::O | MemoryLetter::T)),

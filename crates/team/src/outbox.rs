@@ -1,8 +1,8 @@
 //! The outbox of a joined project: writes that wait for its server, one file each.
 //!
-//! Invariant: an entry is on the disk before its write is acknowledged, and is removed only after the server answered. Each
-//! has the key of its request, so an entry that is sent twice is carried out once. Entries are independent: one that the
-//! server refuses moves to `undelivered/` and holds up no other.
+//! Invariant: an entry is on the disk before its write is acknowledged, and is removed only after the server
+//! answered. Each has the key of its request, so an entry that is sent twice is carried out once. Entries are
+//! independent: one that the server refuses moves to `undelivered/` and holds up no other.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -117,8 +117,8 @@ impl Entry {
     }
 }
 
-/// Returns the request that saves a line. It names no session: the lease of a session must not be renewed by a line that
-/// was queued long ago, and a repeated request must be the same.
+/// Returns the request that saves a line. It names no session: the lease of a session must not be renewed by
+/// a line that was queued long ago, and a repeated request must be the same.
 pub(crate) fn save_request(key: &str, line: &str, machine: &str) -> MemoryRequest {
     MemoryRequest {
         key: key.to_owned(),
@@ -238,8 +238,8 @@ impl Outbox {
         }
     }
 
-    /// Returns the entries that wait and those that the server refused, each with its name, in the order of queueing. An
-    /// entry that cannot be read is left out.
+    /// Returns the entries that wait and those that the server refused, each with its name, in the order of
+    /// queueing. An entry that cannot be read is left out.
     pub fn list(&self) -> Vec<(String, Entry)> {
         let read = |folder: PathBuf| {
             let names = entry_names(&folder).into_iter();
@@ -248,8 +248,8 @@ impl Outbox {
         read(self.folder()).chain(read(self.undelivered())).collect()
     }
 
-    /// Sends what waits, until the server cannot be reached or refuses the token. Returns at once if another process does
-    /// so.
+    /// Sends what waits, until the server cannot be reached or refuses the token. Returns at once if another
+    /// process does so.
     pub fn deliver(
         &self,
         connection: &Connection,
@@ -350,8 +350,8 @@ impl Outbox {
         Ok(queued)
     }
 
-    /// Deletes entries with these names, waiting ones and refused ones, or without names all refused ones. Returns how many
-    /// there were.
+    /// Deletes entries with these names, waiting ones and refused ones, or without names all refused ones.
+    /// Returns how many there were.
     pub fn discard(&self, names: &[String]) -> Result<usize, OutboxError> {
         let _lock = self.lock()?;
         let waiting = if names.is_empty() { Vec::new() } else { choose(&self.folder(), names) };
@@ -361,8 +361,8 @@ impl Outbox {
         Ok(waiting.len() + refused.len())
     }
 
-    /// Returns the refused entries that the user was not told of yet, and marks them as told. Returns none while another
-    /// process delivers, retries or discards.
+    /// Returns the refused entries that the user was not told of yet, and marks them as told. Returns none
+    /// while another process delivers, retries or discards.
     pub fn take_untold(&self) -> Vec<(String, Entry)> {
         let folder = self.undelivered();
         let unmarked = || entry_names(&folder).into_iter().filter(|name| !is_told(name));

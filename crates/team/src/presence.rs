@@ -1,4 +1,5 @@
-//! Who works on what in a joined project, as the server last told: `presence.json` beside the replica. It can be deleted.
+//! Who works on what in a joined project, as the server last told: `presence.json` beside the replica. It can
+//! be deleted.
 
 use std::io;
 use std::path::Path;
@@ -55,7 +56,8 @@ impl Presence {
         self.sessions.iter().find(|present| present.session == session)
     }
 
-    /// Returns whether a session of another machine can be alive. One that the server did not name may have begun since.
+    /// Returns whether a session of another machine can be alive. One that the server did not name may have
+    /// begun since.
     pub fn is_live(&self, session: &str, now: Millis) -> bool {
         let lease = self.find(session).map(|present| present.lease_until);
         lease.flatten().is_none_or(|until| until > now + self.skew)

@@ -1,5 +1,5 @@
-//! A server of a team on the loopback interface, for tests: it keeps the lines of one memory, remembers keys, and fails as
-//! it is told.
+//! A server of a team on the loopback interface, for tests: it keeps the lines of one memory, remembers keys,
+//! and fails as it is told.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};

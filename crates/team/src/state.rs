@@ -1,5 +1,6 @@
-//! What this machine knows about a server besides the data: the last contact, keys of commands whose answer was lost, and
-//! the numbers of claims. In `state.json` beside the replica, for all processes; it can be deleted.
+//! What this machine knows about a server besides the data: the last contact, keys of commands whose answer
+//! was lost, and the numbers of claims. In `state.json` beside the replica, for all processes; it can be
+//! deleted.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -117,8 +118,8 @@ impl ReplicaState {
         }
     }
 
-    /// Forgets claims if there are too many: first those whose session knows that they are lost, then those with the lowest
-    /// numbers.
+    /// Forgets claims if there are too many: first those whose session knows that they are lost, then those
+    /// with the lowest numbers.
     fn make_room_for_claim(&mut self) {
         if self.claims.len() < MAX_CLAIMS {
             return;
@@ -160,8 +161,8 @@ impl StateFile {
         bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
-    /// Changes the state. Writes only if something changed. Errors are ignored: without the file every call tries to connect,
-    /// and a repeated command has a new key.
+    /// Changes the state. Writes only if something changed. Errors are ignored: without the file every call
+    /// tries to connect, and a repeated command has a new key.
     pub fn update(&self, change: impl FnOnce(&mut ReplicaState)) {
         let write = || {
             fs::create_private_dir(&self.folder)?;

@@ -3,9 +3,9 @@
 //! The files are the source of truth and people edit them, so a write changes as little as possible. A key or section
 //! whose value stays the same keeps its bytes; unknown keys and sections always keep theirs.
 //!
-//! Invariant: any text without NUL survives a write and a read of any field byte for byte. It is written as plain
-//! Markdown if that reads back as the same text, otherwise in a verbatim form (a `~~~tanmi` fence, a `- !"…"` list item,
-//! a quoted value). Each write reads its result back to check this.
+//! Invariant: any text without NUL survives a write and a read of any field byte for byte. It is written as
+//! plain Markdown if that reads back as the same text, otherwise in a verbatim form (a `~~~tanmi` fence, a
+//! `- !"…"` list item, a quoted value). Each write reads its result back to check this.
 
 mod document;
 mod list;

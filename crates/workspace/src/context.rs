@@ -1,7 +1,7 @@
 //! The context of a node for an agent: workspace, ancestors, conclusions of children, references.
 //!
-//! All texts share one byte budget and are added by importance. [`Context::omitted`] names the texts that do not fit, so
-//! that the agent can request them.
+//! All texts share one byte budget and are added by importance. [`Context::omitted`] names the texts that do
+//! not fit, so that the agent can request them.
 
 use serde::Serialize;
 

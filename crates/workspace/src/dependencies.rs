@@ -66,13 +66,14 @@ impl<K: Clone + Ord> WaitGraph<K> {
         Some(std::iter::once(node.clone()).chain(path).collect())
     }
 
-    /// Returns whether any nodes wait for each other. One look at all nodes, where [`WaitGraph::find_cycle`] is one for each
-    /// dependency.
+    /// Returns whether any nodes wait for each other. One look at all nodes, where [`WaitGraph::find_cycle`]
+    /// is one for each dependency.
     pub fn has_cycle(&self) -> bool {
         !self.find_blocked().is_empty()
     }
 
-    /// Returns a cycle for each group of nodes that wait for each other because of a dependency, from a node back to itself.
+    /// Returns a cycle for each group of nodes that wait for each other because of a dependency, from a node
+    /// back to itself.
     pub fn find_cycles(&self) -> Vec<Vec<K>> {
         let blocked = self.find_blocked();
         let mut cycles: Vec<Vec<K>> = Vec::new();

@@ -59,8 +59,8 @@ pub struct Holder {
     pub machine: String,
 }
 
-/// An error of a workspace. It can be serialised, so that the server of a team refuses a command with the same error as a
-/// local store; only [`Error::Unavailable`] stays in its process.
+/// An error of a workspace. It can be serialised, so that the server of a team refuses a command with the
+/// same error as a local store; only [`Error::Unavailable`] stays in its process.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "error", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[error("{}", self.message(Lang::En))]
@@ -269,7 +269,8 @@ impl Error {
         Error::NodeNotFound { field, id: id.to_string() }
     }
 
-    /// Returns the error for a file. A file that was refused counts as damaged: no retry helps, and it is not overwritten.
+    /// Returns the error for a file. A file that was refused counts as damaged: no retry helps, and it is not
+    /// overwritten.
     pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |error| match tanmi_base::fs::refusal(&error) {

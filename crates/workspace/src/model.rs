@@ -45,8 +45,8 @@ impl Workspace {
         rules_hash(&self.rules)
     }
 
-    /// Returns the language of texts for agents: the stored one, else that of the texts of the workspace. `None` if these
-    /// have no letters.
+    /// Returns the language of texts for agents: the stored one, else that of the texts of the workspace.
+    /// `None` if these have no letters.
     pub fn lang(&self) -> Option<Lang> {
         self.language.or_else(|| lang_of_texts(&self.name, &self.goal, &self.rules))
     }

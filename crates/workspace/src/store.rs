@@ -214,11 +214,11 @@ pub enum NodeSelection<'a> {
     Started,
 }
 
-/// A transaction on one workspace. Each method is one request, wherever the data is. Later reads in the transaction see its writes. Without [`Tx::commit`] all writes
-/// are discarded.
+/// A transaction on one workspace. Each method is one request, wherever the data is. Later reads in the
+/// transaction see its writes. Without [`Tx::commit`] all writes are discarded.
 pub trait Tx {
-    /// Announces nodes that will be read, so that a store elsewhere reads them, their ancestors and what they depend on at
-    /// once.
+    /// Announces nodes that will be read, so that a store elsewhere reads them, their ancestors and what they
+    /// depend on at once.
     fn prefetch(&self, _nodes: &[NodeId]) -> Result<()> {
         Ok(())
     }
@@ -256,8 +256,8 @@ pub trait Tx {
     /// Returns the nodes that depend on one of these, in the order of their ids.
     fn dependents(&self, ids: &[NodeId]) -> Result<Vec<NodeId>>;
     fn last_order(&self, parent: &NodeId) -> Result<i64>;
-    /// Returns a node that is in the trash and the descendants that were deleted with it and do not exist, parents first.
-    /// Empty if there is none.
+    /// Returns a node that is in the trash and the descendants that were deleted with it and do not exist,
+    /// parents first. Empty if there is none.
     fn trashed(&self, id: &NodeId) -> Result<Vec<Node>>;
     /// Counts the children of a node.
     fn status_counts(&self, parent: &NodeId) -> Result<StatusCounts>;
@@ -269,8 +269,8 @@ pub trait Tx {
     }
     fn put_workspace(&mut self, workspace: Workspace) -> Result<()>;
     fn put_node(&mut self, node: Node) -> Result<()>;
-    /// Adds a node with a fresh id. Fails with a conflict if another node has the id, so that the command runs again with
-    /// another one. A store may find that only when it commits.
+    /// Adds a node with a fresh id. Fails with a conflict if another node has the id, so that the command
+    /// runs again with another one. A store may find that only when it commits.
     fn add_node(&mut self, node: Node) -> Result<()> {
         match self.brief(&node.id)? {
             Some(taken) => Err(Error::Conflict { place: taken.id.to_string() }),
@@ -281,8 +281,8 @@ pub trait Tx {
     fn append_log(&mut self, target: &Target, entry: LogEntry, at: Millis) -> Result<usize>;
     /// Removes one node. The caller removes its children.
     fn remove_node(&mut self, id: &NodeId) -> Result<()>;
-    /// Commits and returns the sequence number, one higher than that of the previous change. Without writes, returns the
-    /// sequence number of the previous change.
+    /// Commits and returns the sequence number, one higher than that of the previous change. Without writes,
+    /// returns the sequence number of the previous change.
     fn commit(self: Box<Self>) -> Result<u64>;
 }
 

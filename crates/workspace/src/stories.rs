@@ -1,5 +1,5 @@
-//! Random stories: operations on any implementation of [`Workspaces`], for tests that compare implementations. Every result
-//! and the final state must be equal.
+//! Random stories: operations on any implementation of [`Workspaces`], for tests that compare
+//! implementations. Every result and the final state must be equal.
 
 #![allow(clippy::unwrap_used)]
 

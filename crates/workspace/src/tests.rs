@@ -1,5 +1,5 @@
-//! Tests of the workspace domain: examples of the specification on both stores, and random operations with equal results
-//! on every implementation of [`store::Workspaces`].
+//! Tests of the workspace domain: examples of the specification on both stores, and random operations with
+//! equal results on every implementation of [`store::Workspaces`].
 
 use tanmi_base::{Lang, Millis};
 

@@ -34,8 +34,8 @@ pub fn read(text: &str) -> Result<Vec<Row>, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Returns the changes in the order of `new`, followed by the rows that only `old` has. `threshold` is in percent of the
-/// old value.
+/// Returns the changes in the order of `new`, followed by the rows that only `old` has. `threshold` is in
+/// percent of the old value.
 pub fn compare(old: &[Row], new: &[Row], threshold: f64) -> Vec<Change> {
     // Rows with different units are different measurements.
     let find = |rows: &[Row], row: &Row| {

@@ -1,5 +1,5 @@
-//! Measures the hook lane: unbound, bound without output, with and without a focus, with a reminder, with custom rules and at
-//! session start, in workspaces and homes of several sizes, and in a joined project.
+//! Measures the hook lane: unbound, bound without output, with and without a focus, with a reminder, with
+//! custom rules and at session start, in workspaces and homes of several sizes, and in a joined project.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

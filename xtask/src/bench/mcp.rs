@@ -65,7 +65,8 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
     }
 }
 
-/// Measures a plan of 200 nodes, and what the file system takes for 200 folders, against an append of the same file system.
+/// Measures a plan of 200 nodes, and what the file system takes for 200 folders, against an append of the
+/// same file system.
 fn measure_plan(
     client: &mut Client,
     growing: &GrowingWorkspace,

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Returns the median time of each job. The jobs take turns, so that other load on the machine affects all of them alike.
+/// Returns the median time of each job. The jobs take turns, so that other load on the machine affects all of
+/// them alike.
 pub fn medians(runs: usize, jobs: &mut [&mut dyn FnMut()]) -> Vec<Duration> {
     let mut times: Vec<Vec<Duration>> = vec![Vec::with_capacity(runs); jobs.len()];
     for _ in 0..runs {

@@ -1,7 +1,7 @@
 //! Compares with the start of interpreters in which hooks and servers of other tools are written.
 //!
-//! The interpreter runs an empty program, which is the lower bound of the cost of such a tool. The work of the tool itself
-//! is not measured.
+//! The interpreter runs an empty program, which is the lower bound of the cost of such a tool. The work of
+//! the tool itself is not measured.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,6 @@
-//! Measures a team server on a PostgreSQL cluster that waits for its disk: commands over HTTP at several numbers of
-//! connections, their statements and round trips, the latency of the feed, memory with many readers, and hooks of a machine.
+//! Measures a team server on a PostgreSQL cluster that waits for its disk: commands over HTTP at several
+//! numbers of connections, their statements and round trips, the latency of the feed, memory with many
+//! readers, and hooks of a machine.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -142,7 +143,8 @@ impl Bench {
         }
     }
 
-    /// Creates nodes from one connection per entry of `workspaces`, spread over both servers. Returns the time per node.
+    /// Creates nodes from one connection per entry of `workspaces`, spread over both servers. Returns the
+    /// time per node.
     fn create_nodes(&self, workspaces: &[String], runs: usize) -> Duration {
         let mut connections: Vec<Connection> =
             (0..workspaces.len()).map(|n| self.connect(n % self.servers.len())).collect();

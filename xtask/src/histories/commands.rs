@@ -69,7 +69,8 @@ pub fn transition(node: &NodeId, action: Action, force: bool) -> Command {
     Command::Transition { request: TransitionRequest { node_id: node.clone(), action, conclusion, claimant } }
 }
 
-/// Returns the command that creates a plan: one node with the others below it, each after the one before if they depend.
+/// Returns the command that creates a plan: one node with the others below it, each after the one before if
+/// they depend.
 pub fn plan(parent: NodeId, count: usize, has_dependencies: bool) -> Command {
     let item = |n: usize| OutlineItem {
         line: n + 1,

@@ -1,4 +1,5 @@
-//! A reader of the feed, as a machine of the team is: it fetches each workspace once and applies the changes after that.
+//! A reader of the feed, as a machine of the team is: it fetches each workspace once and applies the changes
+//! after that.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,8 @@
 //! Carries out the commands of one workspace again, in the order of their numbers, on the in-memory store.
 //!
-//! Before each command the in-memory store has the documents that the database had. The outcome and every document that the
-//! command wrote must be equal, byte for byte. Only ids that the command itself made differ; they are paired and replaced.
+//! Before each command the in-memory store has the documents that the database had. The outcome and every
+//! document that the command wrote must be equal, byte for byte. Only ids that the command itself made
+//! differ; they are paired and replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,8 +79,8 @@ impl Leases {
 struct LeasesAt<'a> {
     leases: &'a Leases,
     now: Millis,
-    /// Whether the command looks for the next node and passes over nodes whose holder is alive. Any other command would have
-    /// been refused.
+    /// Whether the command looks for the next node and passes over nodes whose holder is alive. Any other
+    /// command would have been refused.
     looks_for_next: bool,
     /// The holder from which it took the node over.
     taken_from: Option<&'a str>,
@@ -326,7 +327,8 @@ fn claimed_node(outcome: &Value) -> Option<&str> {
     outcome["transition"]["nodeId"].as_str().or(outcome["started"]["node"]["id"].as_str())
 }
 
-/// Sorts the ids of deleted nodes. A store returns the nodes of a subtree with parents before children, in any such order.
+/// Sorts the ids of deleted nodes. A store returns the nodes of a subtree with parents before children, in
+/// any such order.
 fn sort_deleted(mut outcome: Value) -> Value {
     if let Some(ids) = outcome.get_mut("ids").and_then(Value::as_array_mut) {
         ids.sort_by(|a, b| a.as_str().cmp(&b.as_str()));

@@ -35,8 +35,8 @@ pub fn edit_node_file(env: &TestEnv, rng: &mut Rng, marker: &str) {
     }
 }
 
-/// Returns whether the file was replaced. If a process changed the file since the editor read it, saving would overwrite
-/// that change. That would be the editor's fault, so the edit is dropped.
+/// Returns whether the file was replaced. If a process changed the file since the editor read it, saving
+/// would overwrite that change. That would be the editor's fault, so the edit is dropped.
 #[allow(clippy::disallowed_methods)]
 fn save_by_rename(path: &Path, text: &str, edited: &str, marker: &str) -> bool {
     let temp = path.with_file_name(format!(".{marker}.swp"));

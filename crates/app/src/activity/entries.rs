@@ -219,8 +219,8 @@ fn parse_event(event: &str) -> (&'static str, Option<NodeStatus>, &str) {
     kinds.into_iter().find_map(told).unwrap_or(("log", None, event))
 }
 
-/// Returns the new status and the remark of a log entry that the program wrote for a transition: `ACTION: FROM → TO`, then
-/// optionally a subagent in brackets and a remark.
+/// Returns the new status and the remark of a log entry that the program wrote for a transition:
+/// `ACTION: FROM → TO`, then optionally a subagent in brackets and a remark.
 fn parse_step(event: &str) -> Option<(NodeStatus, &str)> {
     let (_, statuses) = event.split_once(": ")?;
     let (from, rest) = statuses.split_once(" → ")?;

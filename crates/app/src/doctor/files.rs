@@ -1,5 +1,5 @@
-//! Files of the home store that other users can access, files that this user cannot use, and files that interrupted processes
-//! left behind.
+//! Files of the home store that other users can access, files that this user cannot use, and files that
+//! interrupted processes left behind.
 
 use std::path::{Path, PathBuf};
 
@@ -38,8 +38,9 @@ pub fn open_to_others(_: &Path) -> Vec<PathBuf> {
     Vec::new()
 }
 
-/// Returns the files and folders of a store that this user may not use: each folder must be writable, and each file that
-/// is opened for writing. Others are replaced, so it is enough to read them. The files of nodes are too many to look at.
+/// Returns the files and folders of a store that this user may not use: each folder must be writable, and
+/// each file that is opened for writing. Others are replaced, so it is enough to read them. The files of
+/// nodes are too many to look at.
 pub fn find_unusable(store: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     find_unusable_in(store, 3, &mut found);

@@ -1,4 +1,5 @@
-//! Checks of a project that a team server keeps: whether the server answers, the clocks, the token, and what waits here.
+//! Checks of a project that a team server keeps: whether the server answers, the clocks, the token, and what
+//! waits here.
 
 use std::time::Duration;
 

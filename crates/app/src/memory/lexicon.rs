@@ -31,8 +31,8 @@ impl From<LexiconInfo> for Lexicon {
 }
 
 impl MemoryService {
-    /// Adds a dictionary in the place of one with the same file name. `progress` receives the bytes read and the size of
-    /// the file.
+    /// Adds a dictionary in the place of one with the same file name. `progress` receives the bytes read and
+    /// the size of the file.
     pub fn add_lexicon(&self, path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Lexicon> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = std::fs::File::open(path).map_err(Error::io(path))?;

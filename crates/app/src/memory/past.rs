@@ -59,7 +59,8 @@ impl MemoryService {
         Ok(versions.iter().map(view).collect())
     }
 
-    /// Returns the digests of the sessions that last worked in this project and wrote no summary since, the latest first.
+    /// Returns the digests of the sessions that last worked in this project and wrote no summary since, the
+    /// latest first.
     pub fn digests(&self) -> Vec<SessionDigest> {
         let (states, project) = (self.core.states(), self.core.project.id().as_str());
         let digest = |session: String| {

@@ -195,8 +195,8 @@ pub fn overview_facts(overview: &Overview, now: Millis) -> OverviewFacts {
     }
 }
 
-/// Completes an overview with what is known of the holders: whether their sessions ended, and in a joined project the person
-/// and the machine. Reads the state of each of those sessions.
+/// Completes an overview with what is known of the holders: whether their sessions ended, and in a joined
+/// project the person and the machine. Reads the state of each of those sessions.
 pub fn add_holders(
     overview: &mut OverviewFacts,
     project: &dyn Project,
@@ -348,8 +348,8 @@ pub fn project_of(caller: &Caller<'_>, event: &Event) -> Option<PathBuf> {
     }
 }
 
-/// Returns whether a rule for this event depends on whether the project has data: the texts around a compaction, and the
-/// request for a summary.
+/// Returns whether a rule for this event depends on whether the project has data: the texts around a
+/// compaction, and the request for a summary.
 pub fn needs_project_data(event: &Event) -> bool {
     matches!(event.kind, EventKind::Stop | EventKind::PreCompact)
         || event.payload.start == Some(StartSource::Compact)
@@ -363,8 +363,8 @@ pub fn has_project_data(caller: &Caller<'_>, project: &Path) -> bool {
 /// The number of workspaces that an unbound session start names.
 const NAMED_WORKSPACES: usize = 3;
 
-/// Returns the active workspaces of a project, the latest change first, and the focus of the first one that has any. At a
-/// prompt, the only one has its overview.
+/// Returns the active workspaces of a project, the latest change first, and the focus of the first one that
+/// has any. At a prompt, the only one has its overview.
 pub fn available(
     caller: &Caller<'_>,
     event: &Event,

@@ -122,8 +122,8 @@ pub fn load(
     DecisionInput { facts, rules, config, files, trust, taken_over, warnings }
 }
 
-/// Returns whether a rule can respond to an event. At a tool call only custom rules can, and a client reports very many of
-/// them, so this looks for a rules file first.
+/// Returns whether a rule can respond to an event. At a tool call only custom rules can, and a client reports
+/// very many of them, so this looks for a rules file first.
 pub fn can_respond(caller: &Caller<'_>, event: &Event) -> bool {
     if event.kind != EventKind::PreToolUse {
         return true;
@@ -199,8 +199,8 @@ fn snapshot_depth(event: &Event, state: &SessionState, config: &Config) -> Snaps
     }
 }
 
-/// Returns the current snapshot of the bound workspace; `None` if it is missing or cannot be read, or if the project was
-/// replaced.
+/// Returns the current snapshot of the bound workspace; `None` if it is missing or cannot be read, or if the
+/// project was replaced.
 fn load_snapshot(
     stores: &Stores,
     depth: SnapshotDepth,

@@ -37,8 +37,8 @@ pub fn topic(focus: Option<&Node>) -> String {
     node.map(|node| format!("{} {}", node.title, text::prefix(&node.requirement, 300))).unwrap_or_default()
 }
 
-/// Returns the memory for a session start, or why there is none. `topic` is about the current work. The digest of the last session does not need a memory
-/// folder.
+/// Returns the memory for a session start, or why there is none. `topic` is about the current work. The
+/// digest of the last session does not need a memory folder.
 pub fn load(
     caller: &Caller<'_>,
     event: &Event,

@@ -1,5 +1,5 @@
-//! The last step of the pipeline: writes what a decision changes. Each part is written once, and an error in one part is
-//! logged and does not affect the others.
+//! The last step of the pipeline: writes what a decision changes. Each part is written once, and an error in
+//! one part is logged and does not affect the others.
 
 use tanmi_event::{Event, EventKind, Source};
 use tanmi_session::{LedgerEntry, States};
@@ -58,8 +58,8 @@ fn take_over_binding(caller: &Caller<'_>, event: &Event, input: &DecisionInput) 
     }
 }
 
-/// Registers the session of the client process. A subagent runs in the client process of its session, so its events must
-/// not change the session of that process.
+/// Registers the session of the client process. A subagent runs in the client process of its session, so its
+/// events must not change the session of that process.
 fn register_client(caller: &Caller<'_>, event: &Event) {
     let can_register = event.source == Source::Hook && event.kind != EventKind::SubagentStart;
     if let Some(client) = caller.client.as_ref().filter(|_| can_register) {

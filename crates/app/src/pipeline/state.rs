@@ -15,8 +15,8 @@ const MAX_NODES: usize = 30;
 /// Injection times older than this are deleted. Longer than any throttle, so no throttle ends early.
 const FORGET_AFTER: Millis = 2 * 86_400_000;
 
-/// Records the event, and returns whether this run is the first to handle it. If a client runs the hooks of two clients'
-/// settings files, only the first run responds.
+/// Records the event, and returns whether this run is the first to handle it. If a client runs the hooks of
+/// two clients' settings files, only the first run responds.
 pub fn try_begin_event(state: &mut SessionState, event: &Event, caller: &Caller<'_>) -> bool {
     if event.source != Source::Hook {
         return true;
@@ -89,8 +89,8 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
     }
 }
 
-/// Forgets that the session was told of its missing or archived workspace: it may no longer know it, or the workspace is
-/// back.
+/// Forgets that the session was told of its missing or archived workspace: it may no longer know it, or the
+/// workspace is back.
 fn forget_lost_workspace(state: &mut SessionState) {
     state.last_injected.retain(|key, _| !is_binding_throttle(key));
 }

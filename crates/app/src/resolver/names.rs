@@ -1,5 +1,5 @@
-//! Finds what a caller names by the end of its id or, on the command line, by its title. A whole id of a workspace or node
-//! is recognised by its form, so it costs no search.
+//! Finds what a caller names by the end of its id or, on the command line, by its title. A whole id of a
+//! workspace or node is recognised by its form, so it costs no search.
 
 use tanmi_base::{id, text};
 use tanmi_event::Source;
@@ -23,8 +23,8 @@ impl Resolver {
         env.source == Source::Api && !env.remote
     }
 
-    /// Returns whether a text that stands for nothing can be a part of an id or a title, of any length. Then nothing has
-    /// that name; otherwise the text is not a valid id.
+    /// Returns whether a text that stands for nothing can be a part of an id or a title, of any length. Then
+    /// nothing has that name; otherwise the text is not a valid id.
     fn is_name(text: &str) -> bool {
         text.starts_with(char::is_alphanumeric)
     }
@@ -105,8 +105,8 @@ impl Resolver {
         }
     }
 
-    /// Returns the target of a reference: the whole id of a node that the caller names by its end, else the text itself,
-    /// which is a whole id or the path of a doc.
+    /// Returns the target of a reference: the whole id of a node that the caller names by its end, else the
+    /// text itself, which is a whole id or the path of a doc.
     pub(crate) fn reference_target(&self, ws: &WorkspaceRef, named: &str) -> Result<String> {
         if NodeId::parse(named).is_ok() || !id::can_be_suffix(named) {
             return Ok(named.to_owned());
@@ -136,8 +136,8 @@ impl Resolver {
     }
 }
 
-/// Returns whether a text can stand for a session: the end of an id that a program generated, which is long. Clients can
-/// have short ids of their own, and `1001` is not the end of `21001`.
+/// Returns whether a text can stand for a session: the end of an id that a program generated, which is long.
+/// Clients can have short ids of their own, and `1001` is not the end of `21001`.
 fn is_session_suffix(session: &str, named: &str) -> bool {
     session.ends_with(named) && session.len() >= GENERATED_LEN && named.len() <= session.len() / 2
 }
@@ -154,8 +154,8 @@ fn candidates(
     found.map(|(id, title)| (id.to_string(), title)).collect()
 }
 
-/// Returns the id of the only candidate, or `None` if there is none. A title in the same case comes before those that differ
-/// in it. Fails with a list of the candidates if there are several.
+/// Returns the id of the only candidate, or `None` if there is none. A title in the same case comes before
+/// those that differ in it. Fails with a list of the candidates if there are several.
 pub(crate) fn only(field: &'static str, named: &str, mut found: Vec<Candidate>) -> Result<Option<String>> {
     let is_exact = |(id, title): &Candidate| id.ends_with(named) || title == named;
     if found.iter().any(is_exact) {

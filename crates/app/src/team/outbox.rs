@@ -131,8 +131,8 @@ impl TeamService {
         Ok(DiscardResult { discarded })
     }
 
-    /// Returns what to tell about writes that the server refused, once for each. The session that calls is then not told of
-    /// its own at its next prompt.
+    /// Returns what to tell about writes that the server refused, once for each. The session that calls is
+    /// then not told of its own at its next prompt.
     pub fn take_undelivered(&self) -> Option<String> {
         let untold = self.core.project.team()?.memory().outbox().take_untold();
         let (_, entry) = untold.first()?;

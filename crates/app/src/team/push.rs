@@ -34,8 +34,8 @@ pub struct PushResult {
 }
 
 impl TeamService {
-    /// Moves the data of this project to the server and joins it. Can be repeated after an interruption: what the server
-    /// has already is skipped, and local files move to the trash only after all of them are there.
+    /// Moves the data of this project to the server and joins it. Can be repeated after an interruption: what
+    /// the server has already is skipped, and local files move to the trash only after all of them are there.
     pub fn push(&self, request: JoinRequest, progress: &mut dyn FnMut(usize)) -> Result<PushResult> {
         let (member, role) = self.member_of(request)?;
         let (folder, home) = (self.core.folder().to_owned(), self.core.home());
@@ -54,8 +54,8 @@ impl TeamService {
         };
         push.send_workspaces(&BTreeSet::new())?;
         push.send_lines()?;
-        // From here on the project is that of the team, and calls that begin now use the server. A local file moves to the
-        // trash only after its content is in its new place.
+        // From here on the project is that of the team, and calls that begin now use the server. A local file
+        // moves to the trash only after its content is in its new place.
         let mut joined = self.enter(member.clone(), role)?;
         let sent = push.done;
         self.move_memory(&member, &mut push)?;
@@ -126,8 +126,8 @@ struct Push<'a> {
 }
 
 impl Push<'_> {
-    /// Sends the workspaces of the folder, except these, and compares each with what the server has then. Returns whether
-    /// there was any.
+    /// Sends the workspaces of the folder, except these, and compares each with what the server has then.
+    /// Returns whether there was any.
     fn send_workspaces(&mut self, except: &BTreeSet<WorkspaceId>) -> Result<bool> {
         let ids: Vec<WorkspaceId> = self.store.ids()?.into_iter().filter(|id| !except.contains(id)).collect();
         for id in &ids {
@@ -192,8 +192,8 @@ impl Push<'_> {
         Error::from(error.into_store_error(self.client.server()))
     }
 
-    /// Moves the local workspaces to the trash, also those that were created since the first look. Returns their number, and
-    /// those that another program changed: they stay.
+    /// Moves the local workspaces to the trash, also those that were created since the first look. Returns
+    /// their number, and those that another program changed: they stay.
     fn move_workspaces(&mut self) -> Result<(usize, BTreeSet<WorkspaceId>)> {
         let (mut moved, mut changed) = (0, BTreeSet::new());
         loop {
@@ -218,8 +218,8 @@ fn changed_since(id: &WorkspaceId) -> Error {
     Error::Team(TeamProblem::ChangedSince { workspace: id.to_string() })
 }
 
-/// The workspaces that a push has sent and compared, with the digest of their documents: `pushed.json` in the folder of what
-/// stays on this machine, until the push ends.
+/// The workspaces that a push has sent and compared, with the digest of their documents: `pushed.json` in the
+/// folder of what stays on this machine, until the push ends.
 struct SentWorkspaces {
     path: PathBuf,
     digests: BTreeMap<String, String>,

@@ -116,8 +116,8 @@ impl TeamService {
         Ok(())
     }
 
-    /// Makes the bindings of sessions name the other folder of the project. A session whose binding cannot be changed is
-    /// told that it is lost.
+    /// Makes the bindings of sessions name the other folder of the project. A session whose binding cannot be
+    /// changed is told that it is lost.
     pub(super) fn rebind(&self, from: &Path, to: &Path) {
         let bindings = self.core.stores.bindings.as_ref();
         for (session, mut binding) in bindings.all().unwrap_or_default() {

@@ -1,7 +1,7 @@
 //! The identity of a project folder: a random id in a file that git ignores.
 //!
-//! `trust.json` records the id together with the path. A folder that was deleted and cloned anew has another id or none,
-//! and a copy of the id at another path is not recorded there.
+//! `trust.json` records the id together with the path. A folder that was deleted and cloned anew has another
+//! id or none, and a copy of the id at another path is not recorded there.
 
 use std::io;
 use std::path::{Path, PathBuf};

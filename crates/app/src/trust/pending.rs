@@ -33,8 +33,8 @@ pub struct PendingFile {
     pub(crate) file: ProjectFile,
 }
 
-/// Returns the files that exist in a project and need consent. What cannot be read, or is outside of the project, is left
-/// out: it is never used.
+/// Returns the files that exist in a project and need consent. What cannot be read, or is outside of the
+/// project, is left out: it is never used.
 pub(super) fn files_of(trust: &ProjectTrust) -> Vec<(FileKind, ProjectFile)> {
     let settings = config::read_project_file(trust).ok().flatten();
     let manifest = declared::read_project_manifest(trust).ok().flatten();

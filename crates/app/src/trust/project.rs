@@ -81,8 +81,8 @@ impl ProjectTrust {
         })
     }
 
-    /// Returns whether a folder is in a replica of a team server, which the user agreed to by joining. Only this program
-    /// writes there.
+    /// Returns whether a folder is in a replica of a team server, which the user agreed to by joining. Only
+    /// this program writes there.
     fn is_replica(&self, folder: &Path) -> bool {
         folder.starts_with(tanmi_team::replicas(&self.home))
     }
@@ -104,8 +104,8 @@ impl ProjectTrust {
         self.has_refused.get()
     }
 
-    /// Returns the folder `.tanmi` of the project, if there is one. A link is never followed, because another program can
-    /// fill its target later.
+    /// Returns the folder `.tanmi` of the project, if there is one. A link is never followed, because another
+    /// program can fill its target later.
     pub fn config_dir(&self) -> Option<&Path> {
         let find = || {
             let dir = self.project.join(CONFIG_DIR);
@@ -173,8 +173,8 @@ impl ProjectTrust {
         consent
     }
 
-    /// Returns whether the user agreed to the memory in this folder. The folder in the project store is trusted with the
-    /// project; another one only if it was there when the user agreed.
+    /// Returns whether the user agreed to the memory in this folder. The folder in the project store is
+    /// trusted with the project; another one only if it was there when the user agreed.
     pub fn has_memory(&self, dir: &Path) -> bool {
         if self.is_replica(dir) {
             return true;

@@ -109,8 +109,8 @@ pub fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<(File,
     Ok((file, meta))
 }
 
-/// Like [`open_private`], for a file whose content is copied elsewhere. A file with a second name is refused, because it may
-/// contain the data of another program.
+/// Like [`open_private`], for a file whose content is copied elsewhere. A file with a second name is refused,
+/// because it may contain the data of another program.
 pub fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let (file, meta) = open_private(path, options)?;
     if super::link_count(&meta) > 1 {
@@ -158,8 +158,8 @@ pub fn read_regular(path: &Path, max: u64) -> io::Result<Option<(Vec<u8>, FileSi
     Ok(Some((read_up_to(&file, &meta, max)?, FileSig::from_metadata(&meta))))
 }
 
-/// Returns the bytes of an open file. A file longer than `max` is an error, also one that names another length, as files
-/// in `/proc` do.
+/// Returns the bytes of an open file. A file longer than `max` is an error, also one that names another
+/// length, as files in `/proc` do.
 pub(super) fn read_up_to(file: &File, meta: &Metadata, max: u64) -> io::Result<Vec<u8>> {
     let too_long = || io::Error::new(io::ErrorKind::InvalidData, format!("longer than {max} bytes"));
     if meta.len() > max {
@@ -197,8 +197,8 @@ pub fn check_private_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the metadata of a path, if it can be read. A symbolic link is refused; the reason names it, because the caller may
-/// report the path of a file below it.
+/// Returns the metadata of a path, if it can be read. A symbolic link is refused; the reason names it,
+/// because the caller may report the path of a file below it.
 fn inspect(path: &Path) -> io::Result<Option<Metadata>> {
     match std::fs::symlink_metadata(path) {
         Ok(meta) if meta.file_type().is_symlink() => {
@@ -214,8 +214,9 @@ fn inspect(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-/// Returns whether a path is a regular file with one name, or missing, and takes the rights of other users from it. Does
-/// not open the file: closing it would release the locks that SQLite holds on it in this process.
+/// Returns whether a path is a regular file with one name, or missing, and takes the rights of other users
+/// from it. Does not open the file: closing it would release the locks that SQLite holds on it in this
+/// process.
 pub fn check_unopened(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Ok(meta) if !meta.is_file() || super::link_count(&meta) > 1 => false,

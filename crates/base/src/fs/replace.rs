@@ -142,8 +142,8 @@ pub(crate) fn is_kept_path(path: &Path, target: &str) -> bool {
     suffix.is_some_and(|suffix| suffix.len() == KEPT_SUFFIX)
 }
 
-/// Like [`super::write_atomic`], but only if the file still is `expected`. Returns `None` if another program had changed
-/// the file; that file stays in place.
+/// Like [`super::write_atomic`], but only if the file still is `expected`. Returns `None` if another program
+/// had changed the file; that file stays in place.
 pub fn replace_if(
     path: &Path,
     bytes: &[u8],

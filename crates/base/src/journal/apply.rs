@@ -258,8 +258,9 @@ fn create(
     fs::create_atomic(&full, text.as_bytes(), &paths.temp, DATA)
 }
 
-/// Creates a folder with a file in it, both in their place: the record is durable, so recovery completes an empty folder
-/// or the beginning of a file that a killed process left behind. Returns `None` if something has the name of the folder.
+/// Creates a folder with a file in it, both in their place: the record is durable, so recovery completes an
+/// empty folder or the beginning of a file that a killed process left behind. Returns `None` if something has
+/// the name of the folder.
 fn create_with_folder(folder: &Path, name: &str, text: &str) -> io::Result<Option<FileSig>> {
     match create_below(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
@@ -274,8 +275,8 @@ fn create_with_folder(folder: &Path, name: &str, text: &str) -> io::Result<Optio
     written.map(Some)
 }
 
-/// Creates a folder. The folder above it is created only if it is missing: an attempt to create one that exists waits for
-/// other writers of the folder above that.
+/// Creates a folder. The folder above it is created only if it is missing: an attempt to create one that
+/// exists waits for other writers of the folder above that.
 fn create_below(folder: &Path) -> io::Result<()> {
     match std::fs::create_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -1,5 +1,5 @@
-//! Tells an unbound session how to bind when the prompt mentions workspaces or asks to continue, and what is in progress in
-//! the only workspace of the project. Ignores prompts that are mostly code.
+//! Tells an unbound session how to bind when the prompt mentions workspaces or asks to continue, and what is
+//! in progress in the only workspace of the project. Ignores prompts that are mostly code.
 
 use tanmi_event::{ActionKind, BuiltinRuleId, Event, EventKind, Throttle};
 

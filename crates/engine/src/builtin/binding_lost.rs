@@ -1,5 +1,5 @@
-//! Reports that the bound workspace is missing, cannot be read or was archived. Otherwise the agent would continue without
-//! goal and rules, and the user would not notice.
+//! Reports that the bound workspace is missing, cannot be read or was archived. Otherwise the agent would
+//! continue without goal and rules, and the user would not notice.
 
 use tanmi_base::text;
 use tanmi_event::{ActionKind, BuiltinRuleId, EventKind, Throttle};

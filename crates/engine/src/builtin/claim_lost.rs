@@ -1,5 +1,5 @@
-//! Tells a session once that it no longer holds a node: another session took it over, or a person ended the claim. Otherwise
-//! the agent would go on with work that another agent does.
+//! Tells a session once that it no longer holds a node: another session took it over, or a person ended the
+//! claim. Otherwise the agent would go on with work that another agent does.
 
 use tanmi_base::text;
 use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};

@@ -1,7 +1,8 @@
 //! Tells a bound session at a prompt what changed in its context. The whole context is injected again if a compaction
 //! removed it, or if the session was bound since.
 //!
-//! On platforms that may not report a session start or a compaction, the whole context is also injected every few prompts.
+//! On platforms that may not report a session start or a compaction, the whole context is also injected every
+//! few prompts.
 
 use tanmi_event::{ActionKind, BuiltinRuleId, Event, EventKind};
 

@@ -33,7 +33,8 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     RuleOutput::unthrottled(ActionKind::Declared, parts.join("\n\n"))
 }
 
-/// Returns the line that tells a new session about files that the user did not agree to. It contains no text of the files.
+/// Returns the line that tells a new session about files that the user did not agree to. It contains no text
+/// of the files.
 fn refusal_notice(ctx: &RuleInput<'_>) -> Option<String> {
     let is_due = ctx.event.kind == EventKind::SessionStart && ctx.facts.has_refused_files;
     let text = ctx.facts.lang.pick(

@@ -113,8 +113,8 @@ pub fn asks_to_continue(prompt: &str) -> bool {
     CONTINUE.iter().any(|text| prompt.eq_ignore_ascii_case(text))
 }
 
-/// Returns whether `text` contains one of [`WORKSPACE`] or of `others`, in any case, as a separate word: `Workspace` but not
-/// `workspace_roots`, `tanmi` but not `tanmi.rs`, and not after the name of another tool.
+/// Returns whether `text` contains one of [`WORKSPACE`] or of `others`, in any case, as a separate word:
+/// `Workspace` but not `workspace_roots`, `tanmi` but not `tanmi.rs`, and not after the name of another tool.
 fn has_latin_word(text: &str, others: &[&str]) -> bool {
     let is_word_at = |at: usize, word: &str| {
         let end = at + word.len();

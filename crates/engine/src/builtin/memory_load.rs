@@ -1,5 +1,5 @@
-//! Injects memory when a session starts: core memory, what the last session did, the last summary, recent facts, and facts related to the
-//! focused node.
+//! Injects memory when a session starts: core memory, what the last session did, the last summary, recent
+//! facts, and facts related to the focused node.
 
 use std::collections::BTreeSet;
 
@@ -90,16 +90,17 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, budget: usize) -> String {
     body.finish(pointer)
 }
 
-/// The maximum length of the text of one fact, in bytes. A longer one is cut, so that it does not take the place of others.
+/// The maximum length of the text of one fact, in bytes. A longer one is cut, so that it does not take the
+/// place of others.
 const FACT_BYTES: usize = 600;
 /// The number of changed files that the line of a fact names.
 const STALE_FILES: usize = 3;
 /// The bytes of both headings.
 const HEADING_BYTES: usize = 48;
 
-/// Returns the ids of the facts to tell: all of them if they fit, else those with the most value per byte. Preferences have
-/// the highest value, then related facts, then recent ones, the newest first. A replaced fact is told only with the newer
-/// one.
+/// Returns the ids of the facts to tell: all of them if they fit, else those with the most value per byte.
+/// Preferences have the highest value, then related facts, then recent ones, the newest first. A replaced
+/// fact is told only with the newer one.
 fn choose_facts(memory: &MemoryFacts, lang: Lang, budget: usize) -> BTreeSet<&str> {
     let recent = memory.recent.iter().enumerate().map(|(at, fact)| match fact.letter {
         "O" => (fact, 1.0),
@@ -135,8 +136,8 @@ const DIGEST_BYTES: usize = 700;
 /// The maximum length of the problems in it, so that its nodes are told too.
 const DIGEST_PROBLEM_BYTES: usize = 350;
 
-/// Adds what the last session did, open problems first, because the end is cut. The texts in it are those of the project,
-/// so each part is one line.
+/// Adds what the last session did, open problems first, because the end is cut. The texts in it are those of
+/// the project, so each part is one line.
 fn add_digest(body: &mut CappedText, lang: Lang, digest: &DigestFacts) {
     let at = escape_line(&text::one_line(&digest.at));
     body.heading(&match digest.is_partial {
@@ -179,7 +180,8 @@ fn fact_line(body: &mut CappedText, fact: &FactLine, lang: Lang) {
 /// The maximum length of the name of an author, in columns.
 const AUTHOR_COLUMNS: usize = 40;
 
-/// Returns the name of a person for a label. It is before the text of the fact, so that the text cannot name another one.
+/// Returns the name of a person for a label. It is before the text of the fact, so that the text cannot name
+/// another one.
 fn author_name(person: &str) -> String {
     let name = text::fit(&text::one_line(person), AUTHOR_COLUMNS);
     escape_line(&name.replace(['[', ']'], " "))

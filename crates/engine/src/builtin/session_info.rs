@@ -34,7 +34,8 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
 /// The maximum width of a name in the list of workspaces.
 const NAME_COLUMNS: usize = 40;
 
-/// Returns a text with the session id, the workspaces of the project and how to bind. The rule `binding-hint` uses it, too.
+/// Returns a text with the session id, the workspaces of the project and how to bind. The rule `binding-hint`
+/// uses it, too.
 pub(super) fn how_to_bind(facts: &Facts) -> String {
     let id = escape_line(&facts.session.id);
     let (zh, en) = available(facts);

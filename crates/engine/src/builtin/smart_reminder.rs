@@ -28,8 +28,8 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     }
 }
 
-/// Returns whether the context that this prompt injects leaves out the open problem: it only tells changes, and the session
-/// knows the problem.
+/// Returns whether the context that this prompt injects leaves out the open problem: it only tells changes,
+/// and the session knows the problem.
 fn is_left_out(ctx: &RuleInput<'_>) -> bool {
     let session = &ctx.facts.session;
     ctx.facts.node.as_ref().is_some_and(|node| session.knows_problem_of(node))
@@ -83,8 +83,8 @@ fn problem_text(facts: &Facts, node: &NodeFacts, advice: &str) -> String {
 /// From this number on, tasks are not counted.
 const MANY_TASKS: usize = 200;
 
-/// Returns the reminder to confirm a plan with the number of its tasks, if none is started. The Chinese text is that of the
-/// specification, without a number.
+/// Returns the reminder to confirm a plan with the number of its tasks, if none is started. The Chinese text
+/// is that of the specification, without a number.
 fn plan_text(facts: &Facts, advice: &str) -> String {
     let of_focus = |node: &NodeFacts| node.children.filter(|children| children.pending == children.total);
     let tasks = match &facts.node {

@@ -1,5 +1,5 @@
-//! Tells a session once that the server of its team refused a write which had waited for it. The call that made the write
-//! was answered with success, so the agent counts on it.
+//! Tells a session once that the server of its team refused a write which had waited for it. The call that
+//! made the write was answered with success, so the agent counts on it.
 
 use tanmi_base::text;
 use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};

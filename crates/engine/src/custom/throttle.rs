@@ -5,8 +5,8 @@ use tanmi_event::{Event, EventKind, RuleId, Throttle};
 use super::CustomRule;
 use crate::builtin::DEFAULT_THROTTLE;
 
-/// Returns the throttle that the rule sets. A rule without one is throttled only at prompts and before tool calls, which are
-/// frequent.
+/// Returns the throttle that the rule sets. A rule without one is throttled only at prompts and before tool
+/// calls, which are frequent.
 pub fn throttle_of(rule: &CustomRule, event: &Event) -> Option<Throttle> {
     let ttl = match rule.throttle {
         Some(seconds) => i64::from(seconds) * 1000,

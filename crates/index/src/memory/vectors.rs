@@ -70,8 +70,8 @@ impl Vectors<'_> {
         Ok(())
     }
 
-    /// Returns the numbers of up to `count` vectors whose signs differ least from those of a vector. A number may belong to
-    /// a removed memory.
+    /// Returns the numbers of up to `count` vectors whose signs differ least from those of a vector. A number
+    /// may belong to a removed memory.
     pub fn nearest_by_sign(&self, vector: &[u8], count: usize) -> Result<Vec<i64>> {
         let wanted = signs(vector);
         let mut found: Vec<(u32, i64)> = Vec::new();

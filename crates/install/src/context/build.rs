@@ -32,7 +32,8 @@ impl BuiltContext {
     }
 }
 
-/// Builds the file with headings in this language. `base` is the folder that contains `.tanmi`. Fails if text of a person would be lost.
+/// Builds the file with headings in this language. `base` is the folder that contains `.tanmi`. Fails if text
+/// of a person would be lost.
 pub fn build(base: &Path, manifest: &BuildManifest, lang: Lang) -> Result<BuiltContext, Notice> {
     let mut notices = Vec::new();
     let within = |rel: &str| inside(base, rel).map_err(|reason| Notice::new(&base.join(rel), reason));

@@ -15,8 +15,8 @@ pub fn is_replaced(old: &Statement, new: &Statement, frequencies: &Frequencies<'
     is_about_change(old, new) && Pair::new(old, new).is_replaced(frequencies)
 }
 
-/// Returns whether two statements may be about one matter: they have the same subject and at least half of the terms of the
-/// shorter one.
+/// Returns whether two statements may be about one matter: they have the same subject and at least half of
+/// the terms of the shorter one.
 pub fn can_concern_same_matter(old: &Statement, new: &Statement) -> bool {
     let tenths = [
         old.tenths_shared(new),
@@ -37,8 +37,8 @@ fn has_other_sense(old: &Statement, new: &Statement) -> bool {
     old.is_negative != new.is_negative
 }
 
-/// Returns whether the older statement says what the newer one ends, or has an amount if the newer one changes one. Otherwise
-/// the change is about another aspect.
+/// Returns whether the older statement says what the newer one ends, or has an amount if the newer one
+/// changes one. Otherwise the change is about another aspect.
 fn is_about_change(old: &Statement, new: &Statement) -> bool {
     let is_about_ended = new.ended.as_deref().is_none_or(|ended| old.states_most_of(ended));
     is_about_ended && (!new.has_amount_change || !old.values.is_empty())
@@ -75,8 +75,8 @@ impl<'a> Pair<'a> {
         is_replaced && !self.shared.iter().all(|term| frequencies.is_common(&term.text))
     }
 
-    /// Returns whether the newer statement names what it ends, all of which the older one says. Its subject may then be another
-    /// word for the same thing, or none.
+    /// Returns whether the newer statement names what it ends, all of which the older one says. Its subject
+    /// may then be another word for the same thing, or none.
     fn names_what_ends(&self) -> bool {
         let (old, new) = (self.old, self.new);
         let has_ended = new.has_change && new.ended.as_deref().is_some_and(|ended| old.states_all_of(ended));
@@ -104,8 +104,8 @@ impl<'a> Pair<'a> {
         is_changed || is_changed_now || is_opposite || self.has_other_value() || has_other_name(old, new)
     }
 
-    /// Returns whether the change that the newer statement names is that of the older one. `shares_beyond` tells whether they
-    /// share more than their subject.
+    /// Returns whether the change that the newer statement names is that of the older one. `shares_beyond`
+    /// tells whether they share more than their subject.
     fn is_changed(&self, shares_beyond: bool) -> bool {
         let (old, new) = (self.old, self.new);
         let shared_of_subject = self.shared.iter().filter(|term| new.is_subject(term)).count();
@@ -118,8 +118,8 @@ impl<'a> Pair<'a> {
         is_about_subject && (shares_enough || is_of_state())
     }
 
-    /// Returns whether the newer statement has another value in nearly the same sentence, or names the old value beside the
-    /// new one: "now listens on 7810, since 7700 was taken".
+    /// Returns whether the newer statement has another value in nearly the same sentence, or names the old
+    /// value beside the new one: "now listens on 7810, since 7700 was taken".
     fn has_other_value(&self) -> bool {
         let (old, new) = (self.old, self.new);
         let has_other = has_other_values(old, new);
@@ -152,7 +152,8 @@ fn is_specific(statement: &Statement) -> bool {
     statement.subject().count() >= if is_ascii { 2 } else { 3 }
 }
 
-/// Returns whether both statements name the value of the same thing, and name another one: "The default branch is main".
+/// Returns whether both statements name the value of the same thing, and name another one: "The default
+/// branch is main".
 fn has_other_name(old: &Statement, new: &Statement) -> bool {
     let is_single = old.head.chars().all(|c| !c.is_ascii()) || SINGLE_VALUED.contains(&old.head.as_str());
     let (Some(one), Some(two)) = (&old.name, &new.name) else { return false };

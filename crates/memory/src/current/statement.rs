@@ -111,7 +111,8 @@ impl Statement {
         statement
     }
 
-    /// Sorts the terms and removes repetitions. Of equal terms, one of the subject stays, or else one of the first clause.
+    /// Sorts the terms and removes repetitions. Of equal terms, one of the subject stays, or else one of the
+    /// first clause.
     fn sort_terms(&mut self) {
         let rank = |term: &Term| (!term.is_subject, !term.is_main);
         self.terms

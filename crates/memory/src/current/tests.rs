@@ -65,7 +65,8 @@ fn ask(pairs: &[Vec<&'static str>]) -> Vec<Found> {
     pairs.iter().enumerate().map(ask).collect()
 }
 
-/// Returns the share of questions for which the newer fact is found before the older one, which is marked, and the misses.
+/// Returns the share of questions for which the newer fact is found before the older one, which is marked,
+/// and the misses.
 fn newer_first(pairs: &[Vec<&'static str>]) -> (f64, Vec<String>) {
     let found = ask(pairs);
     let is_miss = |found: &Found| !(found.is_newer_first && found.is_marked);
@@ -114,7 +115,8 @@ fn replaced_facts_both_halves_reach_the_targets() {
     }
 }
 
-/// The pairs of two writers who did not know the rules. Those of the first were used for tuning, of the second every other one.
+/// The pairs of two writers who did not know the rules. Those of the first were used for tuning, of the
+/// second every other one.
 #[test]
 fn blind_pairs_are_ordered_and_rarely_marked_wrongly() {
     for (name, replaced, unreplaced, share) in [

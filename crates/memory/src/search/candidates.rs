@@ -23,8 +23,8 @@ pub(super) fn rarest_first(terms: &[(String, u64)]) -> Vec<(u64, &str)> {
     known
 }
 
-/// The memories that can be ranked, the best first. Only those that are taken are brought into order: thousands may match,
-/// and most searches look at the first portion.
+/// The memories that can be ranked, the best first. Only those that are taken are brought into order:
+/// thousands may match, and most searches look at the first portion.
 #[derive(Default)]
 pub(super) struct Candidates {
     /// The bits of the weight of each memory, which have the order of the weights, and its number.
@@ -61,8 +61,8 @@ impl Candidates {
     }
 }
 
-/// Returns the memories with the most and the rarest of the terms, judged by the matching groups; among equals the newest
-/// are better.
+/// Returns the memories with the most and the rarest of the terms, judged by the matching groups; among
+/// equals the newest are better.
 pub(super) fn find_candidates(
     index: &MemoryIndex,
     known: &[(u64, &str)],
@@ -76,8 +76,8 @@ pub(super) fn find_candidates(
         let matching = index.matching(&terms, filter, is_strict, MAX_VISITED as usize)?;
         found.extend(matching.into_iter().map(|n| (n, group)));
     }
-    // Thousands of memories: sorting numbers is faster than a map of them. Those of a group are in order already, and this
-    // kind of sorting makes use of that.
+    // Thousands of memories: sorting numbers is faster than a map of them. Those of a group are in order
+    // already, and this kind of sorting makes use of that.
     found.sort();
     let idfs: Vec<f32> = known.iter().map(|(df, _)| rank::idf(*df, docs)).collect();
     let weight_of = |set: u64| members(set).map(|at| idfs[at]).sum::<f32>();

@@ -28,8 +28,8 @@ pub struct ImportedLines {
     pub known: usize,
 }
 
-/// Returns every line in the order in which it was written. If the first changes are no longer known, returns the records
-/// with marks that state what is in force.
+/// Returns every line in the order in which it was written. If the first changes are no longer known, returns
+/// the records with marks that state what is in force.
 pub(crate) fn lines(store: &PgStore, connection: &mut PooledConnection<'_>) -> Result<Vec<String>> {
     let (mut lines, mut last) = (Vec::new(), 0_i64);
     loop {
@@ -71,8 +71,8 @@ impl PgStore {
         Ok(other)
     }
 
-    /// Imports lines of facts, summaries and marks. Those that the project has are skipped. `progress` gets the number of
-    /// lines so far.
+    /// Imports lines of facts, summaries and marks. Those that the project has are skipped. `progress` gets
+    /// the number of lines so far.
     pub fn import_lines(
         &self,
         lines: &[String],

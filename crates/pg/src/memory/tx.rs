@@ -1,5 +1,5 @@
-//! The transaction on the memory of a project. Its first statement reads what it will need. What it writes is collected and
-//! sent as one statement at the end.
+//! The transaction on the memory of a project. Its first statement reads what it will need. What it writes is
+//! collected and sent as one statement at the end.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +23,8 @@ use crate::tx::{Author, COMMIT_LEASE, check_key, open_ctes, stored_answer};
 /// The number of lines that one change contains. A large import becomes several changes.
 const LINES_PER_CHANGE: usize = 500;
 
-/// A statement of its own: it sees what was committed while the transaction waited for its lock. The columns of the stream and
-/// the request are in each row; without a record they come alone.
+/// A statement of its own: it sees what was committed while the transaction waited for its lock. The columns
+/// of the stream and the request are in each row; without a record they come alone.
 const OPEN: &str = concat!(
     open_ctes!(),
     " SELECT clock.now, r.digest, r.answer, EXISTS (SELECT 1 FROM renewed) AS is_renewed, s.seq,
@@ -42,8 +42,8 @@ const FIND: &str = "SELECT line, hidden, replaced_by FROM memory WHERE project =
 const SAME_CONTENT: &str = "SELECT line, hidden, replaced_by FROM memory
 WHERE project = $1 AND content_hash = ANY($2::bigint[]) AND kind = 'fact' AND NOT hidden ORDER BY seq, id";
 const IDS: &str = "SELECT id FROM memory WHERE project = $1";
-/// Writes the records, takes the next number of the stream, records the lines under it, and stores the answer of a request.
-/// Hidden records come first, so that a content is not in force twice in between.
+/// Writes the records, takes the next number of the stream, records the lines under it, and stores the answer
+/// of a request. Hidden records come first, so that a content is not in force twice in between.
 const FINISH: &str = "WITH put AS (
     INSERT INTO memory (project, seq, id, kind, line, content_hash, hidden, replaced_by)
     SELECT $1, $2::bigint, id, kind, line, content_hash, hidden, replaced_by

@@ -226,7 +226,8 @@ impl People<'_> {
         })
     }
 
-    /// Disables a person, whose tokens stop working, or enables the person again. Returns whether that changed something.
+    /// Disables a person, whose tokens stop working, or enables the person again. Returns whether that
+    /// changed something.
     pub fn set_disabled(
         &mut self,
         team: Option<&str>,

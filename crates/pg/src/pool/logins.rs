@@ -1,5 +1,5 @@
-//! Logins of browsers: a ticket that is bought with a token and redeemed once for a cookie. Servers share them through the
-//! database, so a link made by one server opens the page of another.
+//! Logins of browsers: a ticket that is bought with a token and redeemed once for a cookie. Servers share
+//! them through the database, so a link made by one server opens the page of another.
 
 use tanmi_base::{hash, id};
 

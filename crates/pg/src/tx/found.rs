@@ -1,7 +1,8 @@
-//! The nodes of a transaction as it found them. Each is read once, together with its ancestors and what these depend on.
+//! The nodes of a transaction as it found them. Each is read once, together with its ancestors and what these
+//! depend on.
 //!
-//! Only this transaction changes them meanwhile, and it knows what it wrote. So what it found stays valid, and the current
-//! state is what it found with its own changes.
+//! Only this transaction changes them meanwhile, and it knows what it wrote. So what it found stays valid,
+//! and the current state is what it found with its own changes.
 
 use std::collections::HashMap;
 use std::rc::Rc;

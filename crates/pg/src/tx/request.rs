@@ -16,8 +16,8 @@ use crate::rows;
 use crate::run::LEASE;
 use crate::store::PgStore;
 
-/// The time of the database, and the renewed session, if it does not belong to another person. The parameters are: project,
-/// key of the request, session, person, machine, lease.
+/// The time of the database, and the renewed session, if it does not belong to another person. The parameters
+/// are: project, key of the request, session, person, machine, lease.
 macro_rules! open_ctes {
     () => {
         "WITH clock AS (
@@ -32,8 +32,8 @@ macro_rules! open_ctes {
 }
 pub(crate) use open_ctes;
 
-/// A statement of its own: it sees what was committed while the transaction waited for its lock. Only holders of nodes are
-/// asked whether they are alive.
+/// A statement of its own: it sees what was committed while the transaction waited for its lock. Only holders
+/// of nodes are asked whether they are alive.
 const OPEN: &str = concat!(
     open_ctes!(),
     " SELECT clock.now, r.digest, r.answer, EXISTS (SELECT 1 FROM renewed) AS is_renewed, s.seq, w.doc,
@@ -140,8 +140,8 @@ impl PgTx<'_> {
         self.finish(Some(request))
     }
 
-    /// Ends the transaction of a refused request. Returns whether the lease of its session was kept, which is not possible
-    /// if the database has some of the changes.
+    /// Ends the transaction of a refused request. Returns whether the lease of its session was kept, which is
+    /// not possible if the database has some of the changes.
     pub fn refuse(mut self) -> bool {
         if self.has_sent.get() {
             return false;

@@ -7,8 +7,8 @@ pub(crate) const HEADER: &str =
 WHERE s.project = $1 AND s.id = $2 AND w.deleted_at IS NULL";
 pub(crate) const DOCS: &str =
     "SELECT id, doc FROM node WHERE project = $1 AND ws = $2 AND id = ANY($3::text[])";
-/// Nodes, their ancestors and what all of them depend on. With `$4`, also the documents of the nodes, their claims and the
-/// counts of their children.
+/// Nodes, their ancestors and what all of them depend on. With `$4`, also the documents of the nodes, their
+/// claims and the counts of their children.
 pub(crate) const FIND: &str = concat!(
     "WITH RECURSIVE chain(id) AS (
         SELECT unnest($3::text[]) COLLATE \"C\"

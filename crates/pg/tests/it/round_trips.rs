@@ -1,5 +1,5 @@
-//! How often a command waits for the database. A further statement in a transaction is a further wait for every writer of the
-//! workspace.
+//! How often a command waits for the database. A further statement in a transaction is a further wait for
+//! every writer of the workspace.
 
 use std::sync::Arc;
 

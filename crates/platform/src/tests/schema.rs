@@ -10,8 +10,8 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../platform/schemas")
 }
 
-/// Returns the schema of an event: `in` for its payload, `out` for its response. Events that a client sends to the hooks
-/// of another client are in the folder `borrowed`.
+/// Returns the schema of an event: `in` for its payload, `out` for its response. Events that a client sends
+/// to the hooks of another client are in the folder `borrowed`.
 pub fn find(client: &str, event: &str, direction: &str) -> Option<Value> {
     let name = format!("{event}.{direction}.json");
     // Some file systems ignore case, but the names of events do not.

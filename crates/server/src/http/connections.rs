@@ -9,8 +9,8 @@ use tokio::task::AbortHandle;
 
 /// The maximum number of connections that have not sent an authorized request.
 const MAX_UNAUTHORIZED: usize = 128;
-/// The maximum number of connections that have, for a server of one person. Both together are less than the usual limit of
-/// open files per process on Linux (1024).
+/// The maximum number of connections that have, for a server of one person. Both together are less than the
+/// usual limit of open files per process on Linux (1024).
 pub const MAX_AUTHORIZED: usize = 672;
 
 pub struct Connections {

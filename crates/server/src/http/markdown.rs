@@ -8,8 +8,9 @@ use tanmi_workspace::limits::TEXT_BYTES;
 /// The maximum nesting of elements. The content of deeper elements is kept without the elements.
 const MAX_DEPTH: usize = 40;
 
-/// Returns the beginning of a text that is rendered, at most [`TEXT_BYTES`] bytes in whole lines. A longer text cannot be
-/// written through Tanmi; the page shows the rest as plain text, because the tree takes many times its size.
+/// Returns the beginning of a text that is rendered, at most [`TEXT_BYTES`] bytes in whole lines. A longer
+/// text cannot be written through Tanmi; the page shows the rest as plain text, because the tree takes many
+/// times its size.
 pub fn rendered_part(text: &str) -> &str {
     let part = tanmi_base::text::prefix(text, TEXT_BYTES);
     match part.rfind('\n') {

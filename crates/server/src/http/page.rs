@@ -57,8 +57,8 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// The element of the page that tells its scripts the setting `language`.
 const ROOT: &str = "<html lang=\"en\"";
 
-/// Returns the routes of the files, below the path to which the cookie is bound. `setting` is the language that the user
-/// set; without it, the page follows the browser.
+/// Returns the routes of the files, below the path to which the cookie is bound. `setting` is the language
+/// that the user set; without it, the page follows the browser.
 pub fn router(page_path: &str, setting: Option<Lang>) -> Router {
     FILES.iter().fold(Router::new(), |router, (path, kind, text)| {
         let text = match setting.filter(|_| *path == "/") {

@@ -115,8 +115,8 @@ fn rendered_texts(node: &Node) -> Value {
 /// The maximum number of bytes of the log that are rendered, the latest entries first.
 const LOG_BYTES: usize = TEXT_BYTES;
 
-/// Returns the log entries as element trees, in their order. `null` for an entry that is shown as plain text because the
-/// entries after it use up [`LOG_BYTES`].
+/// Returns the log entries as element trees, in their order. `null` for an entry that is shown as plain text
+/// because the entries after it use up [`LOG_BYTES`].
 fn rendered_log(node: &Node) -> Value {
     let mut left = LOG_BYTES;
     let render = |entry: &LogEntry| {

@@ -1,5 +1,5 @@
-//! The view of a team on the page of a machine: passes requests about the people of a joined project on to its server, with
-//! the token of the machine. The server decides what the token may see and do.
+//! The view of a team on the page of a machine: passes requests about the people of a joined project on to
+//! its server, with the token of the machine. The server decides what the token may see and do.
 
 use serde_json::{Map, Value};
 use tanmi_app::team::TeamCall;

@@ -30,8 +30,8 @@ impl PendingCalls {
         Arc::clone(&self.places).acquire_owned().await.ok().map(Arc::new)
     }
 
-    /// Gives a request its place, and takes it from a cancelled one, which gets no response. `Err` is the id of a request
-    /// if that id is in use.
+    /// Gives a request its place, and takes it from a cancelled one, which gets no response. `Err` is the id
+    /// of a request if that id is in use.
     pub fn track(&self, message: &mut RxJsonRpcMessage<RoleServer>, place: Place) -> Result<(), RequestId> {
         match message {
             JsonRpcMessage::Request(request) => {

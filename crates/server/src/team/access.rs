@@ -1,5 +1,5 @@
-//! Who makes a request: the person of its token or cookie, and what the person may do in the project. Every route passes
-//! [`authorize`], which knows the role that the route needs.
+//! Who makes a request: the person of its token or cookie, and what the person may do in the project. Every
+//! route passes [`authorize`], which knows the role that the route needs.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -188,8 +188,8 @@ pub fn cookie(headers: &HeaderMap) -> Option<String> {
     found.map(|(_, value)| value.to_owned())
 }
 
-/// Returns whether a browser sends the request for a page of this server. A strict cookie comes with no other request, but
-/// not every browser keeps to that.
+/// Returns whether a browser sends the request for a page of this server. A strict cookie comes with no other
+/// request, but not every browser keeps to that.
 fn is_same_origin(own: &str, headers: &HeaderMap) -> bool {
     let is_own_origin = headers.get_all(header::ORIGIN).iter().all(|origin| origin == own);
     let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());

@@ -1,5 +1,5 @@
-//! The administration of a project over HTTP, below `/api/v1/team`: roles, tokens and the audit for its admins, and for each
-//! of its people who they are, who holds which node, and who did what.
+//! The administration of a project over HTTP, below `/api/v1/team`: roles, tokens and the audit for its
+//! admins, and for each of its people who they are, who holds which node, and who did what.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Tells the page that something changed, as server-sent events. The page then fetches what it shows: the event names no
-//! change, so it needs no history.
+//! Tells the page that something changed, as server-sent events. The page then fetches what it shows: the
+//! event names no change, so it needs no history.
 
 use std::convert::Infallible;
 use std::sync::Arc;

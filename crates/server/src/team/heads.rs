@@ -1,5 +1,5 @@
-//! Wakes the readers of the feed when something changed: at once for the changes of this server, and within a fraction of
-//! a second for those of another server on the same database.
+//! Wakes the readers of the feed when something changed: at once for the changes of this server, and within a
+//! fraction of a second for those of another server on the same database.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,7 +16,8 @@ const INTERVAL: Duration = Duration::from_millis(150);
 
 /// A page of the feed that several readers at the same positions get.
 pub struct SharedPage {
-    /// When the read began. A reader that asked later may not get it, because another server can have made a change since.
+    /// When the read began. A reader that asked later may not get it, because another server can have made a
+    /// change since.
     pub read_at: Instant,
     pub positions: String,
     pub body: Bytes,

@@ -1,4 +1,5 @@
-//! The interfaces of the program over the database: the HTTP API and MCP, with the tools that agents have on one machine.
+//! The interfaces of the program over the database: the HTTP API and MCP, with the tools that agents have on
+//! one machine.
 
 use std::sync::Arc;
 

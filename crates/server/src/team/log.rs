@@ -1,5 +1,5 @@
-//! The log of the server: one JSON object per line. It contains no secrets: no headers, no bodies, no queries, and paths
-//! only as templates.
+//! The log of the server: one JSON object per line. It contains no secrets: no headers, no bodies, no
+//! queries, and paths only as templates.
 
 use serde_json::{Value, json};
 use tanmi_base::clock;

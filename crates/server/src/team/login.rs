@@ -38,8 +38,9 @@ pub async fn create_link(
     responses::json(StatusCode::CREATED, &answer)
 }
 
-/// Redeems the ticket of a link: sets the cookie and forwards the browser to the page. As for the page of one machine, a
-/// `refresh` element forwards, because a browser does not send a strict cookie with a redirect from another site.
+/// Redeems the ticket of a link: sets the cookie and forwards the browser to the page. As for the page of one
+/// machine, a `refresh` element forwards, because a browser does not send a strict cookie with a redirect
+/// from another site.
 pub async fn redeem(
     State(state): State<Arc<TeamState>>,
     method: Method,

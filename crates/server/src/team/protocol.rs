@@ -137,8 +137,8 @@ async fn read_feed(
     }
 }
 
-/// Returns a page of the feed as JSON, and whether it has news for the reader. Readers at the same positions that wait for
-/// the same read of the database share it.
+/// Returns a page of the feed as JSON, and whether it has news for the reader. Readers at the same positions
+/// that wait for the same read of the database share it.
 async fn read_page(
     state: &Arc<TeamState>,
     request: &Request,

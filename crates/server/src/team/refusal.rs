@@ -293,8 +293,8 @@ fn describe_domain(error: &tanmi_app::Error, lang: Lang) -> (StatusCode, Value) 
     (status, json)
 }
 
-/// Returns what is wrong with the database. Nothing was changed, or the outcome is unknown; the same request with the same
-/// key settles it.
+/// Returns what is wrong with the database. Nothing was changed, or the outcome is unknown; the same request
+/// with the same key settles it.
 fn describe_database(error: DatabaseError, lang: Lang) -> (StatusCode, Value) {
     let trouble = match error {
         DatabaseError::Trouble(trouble) => trouble,

@@ -1,5 +1,5 @@
-//! The table of the routes of a team server, besides those of the API: their handlers, the role that each needs, and their
-//! description.
+//! The table of the routes of a team server, besides those of the API: their handlers, the role that each
+//! needs, and their description.
 
 use std::sync::Arc;
 
@@ -237,8 +237,8 @@ pub const TABLE: &[TeamRoute] = &[
     ),
 ];
 
-/// Returns the role that a route needs; `None` if it is open to all. A route of the API needs that of a reader to read, and
-/// that of a member to write.
+/// Returns the role that a route needs; `None` if it is open to all. A route of the API needs that of a
+/// reader to read, and that of a member to write.
 pub fn needed_role(method: &Method, path: &str) -> Option<Role> {
     let own = path.strip_prefix(PAGE);
     let is_at = |route: &&TeamRoute| route.path == path || (route.is_for_page() && own == Some(route.path));

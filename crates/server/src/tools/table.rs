@@ -1,7 +1,8 @@
 //! The table of tools.
 //!
-//! A parameter has a description only if its name is not clear by itself, because every model reads all of this table. The
-//! server instructions state what omitted ids mean; an id has a description only where a tool deviates from that.
+//! A parameter has a description only if its name is not clear by itself, because every model reads all of
+//! this table. The server instructions state what omitted ids mean; an id has a description only where a tool
+//! deviates from that.
 
 use tanmi_base::Lang;
 use tanmi_memory::MemoryType;

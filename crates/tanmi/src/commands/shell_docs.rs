@@ -18,8 +18,8 @@ pub fn completions(shell: Shell) -> Result {
     Ok(())
 }
 
-/// Returns a completion script that also completes ids and titles, which `tanmi complete-line` prints. In other shells only
-/// commands and options are completed.
+/// Returns a completion script that also completes ids and titles, which `tanmi complete-line` prints. In
+/// other shells only commands and options are completed.
 fn with_ids(shell: Shell, script: String) -> String {
     match shell {
         Shell::Bash => script + BASH_IDS,

@@ -161,8 +161,8 @@ impl TeamError {
     }
 }
 
-/// Returns the address of the database, with a password from a passfile if it has none. Warns if the command line contains a password, which other users of the machine
-/// can see there.
+/// Returns the address of the database, with a password from a passfile if it has none. Warns if the command
+/// line contains a password, which other users of the machine can see there.
 pub fn address(given: Option<&str>, lang: Lang) -> Result<Option<Address>, DatabaseError> {
     let Some(text) = given.map(str::to_owned).or_else(env::database_url) else { return Ok(None) };
     let address = Address::parse(&text)?;

@@ -1,4 +1,5 @@
-//! Aligned columns; wide characters count as two. Rows fit into the width of the terminal: texts are cut, ids stay whole.
+//! Aligned columns; wide characters count as two. Rows fit into the width of the terminal: texts are cut, ids
+//! stay whole.
 
 use anstyle::Style;
 use tanmi_base::text;

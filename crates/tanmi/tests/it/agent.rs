@@ -24,7 +24,8 @@ pub fn run_with_payload(env: &TestEnv, args: &[&str], payload: &[u8]) -> Output 
     output
 }
 
-/// Checks a response against the schema of the client that sent the payload. `event` is its name, for payloads without one.
+/// Checks a response against the schema of the client that sent the payload. `event` is its name, for
+/// payloads without one.
 pub fn check_response(platform: &str, event: Option<&str>, payload: &[u8], response: &str) {
     let sender = CLIENTS.find_platform(platform).and_then(|platform| CLIENTS.read(platform, event, payload));
     let sender = sender.unwrap().platform.id;

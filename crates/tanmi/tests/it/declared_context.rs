@@ -409,7 +409,8 @@ fn provisioned_file_changed_by_hand_is_reported_with_line() {
     assert!(reported.contains(&place) && reported.contains("then run this command again"), "{reported}");
 }
 
-/// A version of Claude Code that loads `AGENTS.md` itself does so where there is no `CLAUDE.md`, except that of the user.
+/// A version of Claude Code that loads `AGENTS.md` itself does so where there is no `CLAUDE.md`, except that
+/// of the user.
 #[test]
 fn agents_md_is_not_injected_where_claude_code_loads_it() {
     let env = TestEnv::new();

@@ -1,5 +1,5 @@
-//! A realistic workspace for tests and screenshots: 80 nodes, six sessions of three clients, 300 facts, and a week of work with its
-//! ledger. The clock of the environment is at the end of that week afterwards.
+//! A realistic workspace for tests and screenshots: 80 nodes, six sessions of three clients, 300 facts, and a
+//! week of work with its ledger. The clock of the environment is at the end of that week afterwards.
 
 use serde_json::{Value, json};
 

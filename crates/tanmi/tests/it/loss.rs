@@ -1,5 +1,5 @@
-//! Loss: what people, editors and clients wrote survives the death of the program at any moment, and work on local files
-//! stays bounded.
+//! Loss: what people, editors and clients wrote survives the death of the program at any moment, and work on
+//! local files stays bounded.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -71,8 +71,8 @@ fn kill_after_exchange(
     kill_traced(child);
 }
 
-/// Saves an edit of a title while the program writes to the node, and kills the program. Returns the workspace, the file
-/// of the node and the folder for temporary files.
+/// Saves an edit of a title while the program writes to the node, and kills the program. Returns the
+/// workspace, the file of the node and the folder for temporary files.
 fn displace_hand_edit(env: &TestEnv, title: &str) -> (String, PathBuf, PathBuf) {
     let ws = env.init();
     let task = env.node("root", "execution", "old title");

@@ -1,5 +1,5 @@
-//! What an agent is told at the moments that decide whether it continues the work: after a bind, on the next day, and in
-//! a project that has nothing yet.
+//! What an agent is told at the moments that decide whether it continues the work: after a bind, on the next
+//! day, and in a project that has nothing yet.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! The container, the compose file and the systemd unit of a team server. They are not run here: these tests check their syntax, and that
-//! the program has the commands and options that they use.
+//! The container, the compose file and the systemd unit of a team server. They are not run here: these tests
+//! check their syntax, and that the program has the commands and options that they use.
 
 use std::path::Path;
 

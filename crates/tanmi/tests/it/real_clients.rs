@@ -85,8 +85,8 @@ fn mcp_inspector_works_over_http() {
     assert_eq!(env.json(&["workspace", "list"])["total"], 1);
 }
 
-/// A real client (Claude Code, Codex, Gemini CLI or Copilot CLI) in a scratch home, set up only by `tanmi install`, with
-/// a scripted model.
+/// A real client (Claude Code, Codex, Gemini CLI or Copilot CLI) in a scratch home, set up only by
+/// `tanmi install`, with a scripted model.
 struct Agent {
     env: TestEnv,
     model: Model,
@@ -326,8 +326,8 @@ fn check_client(id: &'static str) {
     }
 }
 
-/// Declared context is injected once at the start and once after a compaction. A subagent gets the part of its type; its
-/// parent does not.
+/// Declared context is injected once at the start and once after a compaction. A subagent gets the part of
+/// its type; its parent does not.
 #[test]
 fn claude_code_gets_declared_context_once_and_after_compaction() {
     let Some(agent) = Agent::new("claude-code") else { return };

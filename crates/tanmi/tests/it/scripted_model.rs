@@ -6,8 +6,8 @@
 //! [[agent PROMPT]]       start a subagent
 //! ```
 //!
-//! The model answers `DONE` after the last step. The next step follows from the conversation in the request, so the model
-//! keeps no state between requests. Every request is recorded.
+//! The model answers `DONE` after the last step. The next step follows from the conversation in the request,
+//! so the model keeps no state between requests. Every request is recorded.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,5 +1,5 @@
-//! The text at a session start is the same byte for byte wherever it is shown: in the hook, on the command line and over
-//! HTTP.
+//! The text at a session start is the same byte for byte wherever it is shown: in the hook, on the command
+//! line and over HTTP.
 
 use serde_json::{Value, json};
 

@@ -41,8 +41,8 @@ fn set(payload: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// Returns the names of the files and the recorded payloads of a client, changed so that they come from one session in a
-/// project.
+/// Returns the names of the files and the recorded payloads of a client, changed so that they come from one
+/// session in a project.
 pub fn recorded_payloads(platform: &Platform, session: &str, project: &Path) -> Vec<(String, Value)> {
     let dir = format!("{}/../platform/fixtures/{}", env!("CARGO_MANIFEST_DIR"), platform.id);
     let mut found = Vec::new();
@@ -69,8 +69,8 @@ fn recorded(platform: &'static Platform, project: &Path) -> Vec<Recorded> {
     recorded_payloads(platform, "s", project).into_iter().filter_map(to_event).collect()
 }
 
-/// Returns the output at every recorded stop, compaction and session end of a client, after enough prompts and time for a
-/// request for a summary.
+/// Returns the output at every recorded stop, compaction and session end of a client, after enough prompts
+/// and time for a request for a summary.
 fn outputs_at_end(env: &TestEnv, platform: &'static Platform) -> Vec<(EventKind, String)> {
     let recorded = recorded(platform, &env.project);
     let prompt = recorded.iter().find(|one| one.event.kind == EventKind::PromptSubmit).unwrap();

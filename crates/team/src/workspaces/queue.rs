@@ -1,5 +1,5 @@
-//! Log lines, which commute and therefore wait in the outbox while the server cannot be reached, and the delivery of what
-//! waits after a call that the server answered.
+//! Log lines, which commute and therefore wait in the outbox while the server cannot be reached, and the
+//! delivery of what waits after a call that the server answered.
 
 use tanmi_protocol::{MEMORY, RunRequest};
 use tanmi_workspace::command::{Committed, Outcome};
@@ -14,8 +14,8 @@ use crate::client::ClientError;
 use crate::outbox::{Entry, QueuedWrite, new_key};
 
 impl TeamWorkspaces {
-    /// Appends a log line, or queues it if the server cannot be reached. The request has a key of its own, so the line is
-    /// appended once, however often it is sent.
+    /// Appends a log line, or queues it if the server cannot be reached. The request has a key of its own, so
+    /// the line is appended once, however often it is sent.
     pub(super) fn append_log(
         &self,
         target: &Target,

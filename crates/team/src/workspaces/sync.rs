@@ -1,4 +1,5 @@
-//! Keeps the replica of the workspaces up to date: changes of the server, whole workspaces, and a comparison with the server.
+//! Keeps the replica of the workspaces up to date: changes of the server, whole workspaces, and a comparison
+//! with the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,8 +76,8 @@ impl TeamWorkspaces {
         }
     }
 
-    /// Returns the position of every workspace of the replica. One that cannot be read, or whose changes could not be applied,
-    /// is fetched again.
+    /// Returns the position of every workspace of the replica. One that cannot be read, or whose changes
+    /// could not be applied, is fetched again.
     pub fn positions(&self) -> Result<Positions> {
         let failing = self.connection.state().failing;
         let mut positions = Positions::new();
@@ -94,9 +95,10 @@ impl TeamWorkspaces {
         Ok(page.in_history(self.connection.state().history.as_deref(), have))
     }
 
-    /// Applies a page of the feed to the replica: changes, workspaces that are new or have a gap, and deleted ones. `have`
-    /// are the positions that the page was read for. A workspace that fails does not stop the others: it is fetched whole the
-    /// next time, and `doctor` reports it. Fails at once if the server cannot be reached.
+    /// Applies a page of the feed to the replica: changes, workspaces that are new or have a gap, and deleted
+    /// ones. `have` are the positions that the page was read for. A workspace that fails does not stop the
+    /// others: it is fetched whole the next time, and `doctor` reports it. Fails at once if the server cannot
+    /// be reached.
     pub fn apply_page(&self, have: &Positions, page: &FeedPage) -> Result<Synced> {
         let mut synced = Synced::default();
         let mut failed = BTreeMap::new();
@@ -143,8 +145,8 @@ impl TeamWorkspaces {
         Ok(())
     }
 
-    /// Fails if a page brought only whole workspaces that the page before it had brought too: then neither the replica nor
-    /// the answers of the server go on, and the next page would be the same.
+    /// Fails if a page brought only whole workspaces that the page before it had brought too: then neither
+    /// the replica nor the answers of the server go on, and the next page would be the same.
     pub fn check_progress(&self, before: &BTreeSet<WorkspaceId>, synced: &Synced) -> Result<()> {
         let Some(id) = synced.fetched.first().filter(|_| synced.fetched == *before) else { return Ok(()) };
         if synced.changes + synced.removed > 0 {

@@ -1,5 +1,5 @@
-//! Tests of the codec: any text round-trips in any field, usual ways of writing by hand are accepted, and content of the
-//! user is kept.
+//! Tests of the codec: any text round-trips in any field, usual ways of writing by hand are accepted, and
+//! content of the user is kept.
 
 use proptest::prelude::*;
 use tanmi_base::Lang;

@@ -1,5 +1,5 @@
-//! The byte budget of a context, and the list of texts that did not fit. Entries of lists and nodes count with about the
-//! bytes that they have as JSON, not only with their texts.
+//! The byte budget of a context, and the list of texts that did not fit. Entries of lists and nodes count
+//! with about the bytes that they have as JSON, not only with their texts.
 
 use serde::Serialize;
 use tanmi_base::text;

@@ -106,8 +106,9 @@ pub(super) fn open_dependencies(tx: &dyn Tx, ids: &[NodeId]) -> Result<Vec<OpenD
     Ok(open)
 }
 
-/// Removes from nodes that are about to be restored the dependencies that cannot be met any more, with a log entry: on a node
-/// that does not exist, or one that waits for the node since. Puts the nodes into the transaction on the way.
+/// Removes from nodes that are about to be restored the dependencies that cannot be met any more, with a log
+/// entry: on a node that does not exist, or one that waits for the node since. Puts the nodes into the
+/// transaction on the way.
 pub(super) fn drop_impossible(
     tx: &mut dyn Tx,
     restored: &mut [Node],

@@ -77,8 +77,8 @@ const MAX_BLOCKED: usize = 100;
 /// The number of claimed nodes whose holders are looked at.
 const MAX_HELD: usize = 1000;
 
-/// Returns up to `limit` nodes that can be started now. Ready nodes come first, in the order of the tree; then nodes whose
-/// holder is dead, the earliest first.
+/// Returns up to `limit` nodes that can be started now. Ready nodes come first, in the order of the tree;
+/// then nodes whose holder is dead, the earliest first.
 pub fn find_next(
     tx: &dyn Tx,
     limit: usize,
@@ -232,8 +232,8 @@ fn find_reasons(tx: &dyn Tx, can_complete: Vec<NodeBrief>) -> Result<Vec<Blocked
     Ok(reasons)
 }
 
-/// Returns the first nodes that wait for dependencies, in the order of the tree. A node below another one of them is left
-/// out, because that one has to start first.
+/// Returns the first nodes that wait for dependencies, in the order of the tree. A node below another one of
+/// them is left out, because that one has to start first.
 fn find_blocked(tx: &dyn Tx) -> Result<Vec<(NodeBrief, Vec<OpenDependency>)>> {
     let mut found = Vec::new();
     for brief in tx.select(&NodeSelection::Blocked, MAX_BLOCKED)? {

@@ -63,8 +63,8 @@ const NO_NUMBER: i64 = i64::MAX;
 /// Numbers that leave room for others.
 const USABLE: std::ops::Range<i64> = i64::MIN / 2..i64::MAX / 2;
 
-/// Returns the new numbers of a node that is inserted at `at` (`None`) and of the siblings that make room for it. Siblings
-/// without a number get one only if the node is placed after them.
+/// Returns the new numbers of a node that is inserted at `at` (`None`) and of the siblings that make room for
+/// it. Siblings without a number get one only if the node is placed after them.
 fn renumbered(orders: &[(NodeId, i64)], at: usize) -> Vec<(Option<NodeId>, i64)> {
     let (before, after) = orders.split_at(at);
     if orders.iter().any(|(_, order)| *order != NO_NUMBER && !USABLE.contains(order)) {

@@ -55,8 +55,8 @@ pub struct Transition {
     pub action: Action,
     pub from: NodeStatus,
     pub to: NodeStatus,
-    /// The node to focus next: the node itself when it starts, its parent when it is done. A caller gets its focus after
-    /// the transition instead.
+    /// The node to focus next: the node itself when it starts, its parent when it is done. A caller gets its
+    /// focus after the transition instead.
     pub focus: Option<NodeId>,
     /// Whether the focus of the workspace or of the calling session moved there.
     #[serde(skip)]
@@ -175,8 +175,8 @@ pub fn transition(
     })
 }
 
-/// Fails if another live session holds an unfinished node and the caller does not force the change. Without a holder, or
-/// if the holder is dead, every caller may change the node.
+/// Fails if another live session holds an unfinished node and the caller does not force the change. Without a
+/// holder, or if the holder is dead, every caller may change the node.
 pub(super) fn check_claim(node: &Node, claimant: &Claimant, sessions: &dyn LiveSessions) -> Result<()> {
     let holder = node.started_by.as_ref().filter(|holder| !claimant.is(holder));
     match holder {

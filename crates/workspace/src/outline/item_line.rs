@@ -83,8 +83,8 @@ fn parse_plain(text: &str) -> ItemLine {
     ItemLine { title: title.to_owned(), text: text.to_owned(), targets, is_unclear, ..ItemLine::default() }
 }
 
-/// Returns whether a title has `(after: …)` that is not closed, not at the end or in other brackets. Such a title was cut at
-/// the colon. A title in bold is taken as it is.
+/// Returns whether a title has `(after: …)` that is not closed, not at the end or in other brackets. Such a
+/// title was cut at the colon. A title in bold is taken as it is.
 fn has_broken_after(title: &str) -> bool {
     let lower = title.to_ascii_lowercase();
     let ends_open = |rest: &str| rest.trim_end().ends_with(['(', '（', '[', '【']);

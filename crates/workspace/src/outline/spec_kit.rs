@@ -1,6 +1,7 @@
-//! Reads `tasks.md` of spec-kit: headings are phases, `- [ ] T001 [P] [US1] text` is a task, `(depends on T001)` a
-//! dependency, in any case and with or without a colon. Indented lines below a task belong to its requirement. Other lines explain the tasks and are left out, and so
-//! are headings without tasks. A list item beside tasks that is not a task is an error: it would be lost.
+//! Reads `tasks.md` of spec-kit: headings are phases, `- [ ] T001 [P] [US1] text` is a task,
+//! `(depends on T001)` a dependency, in any case and with or without a colon. Indented lines below a task
+//! belong to its requirement. Other lines explain the tasks and are left out, and so are headings without
+//! tasks. A list item beside tasks that is not a task is an error: it would be lost.
 
 use super::item_line::{strip_checkbox, strip_marker};
 use super::lines::strip_heading;

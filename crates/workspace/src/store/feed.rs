@@ -39,8 +39,9 @@ pub enum FeedStart {
 pub trait ChangeFeed: Send + Sync {
     fn ids(&self) -> Result<Vec<WorkspaceId>>;
     fn subscribe(&self, id: &WorkspaceId, from: FeedStart) -> Box<dyn Subscription>;
-    /// Returns a number for each node, and for the workspace itself ([`WORKSPACE`]), that changes with its data, also after an
-    /// edit by something other than this program. Empty if the store keeps no such numbers.
+    /// Returns a number for each node, and for the workspace itself ([`WORKSPACE`]), that changes with its
+    /// data, also after an edit by something other than this program. Empty if the store keeps no such
+    /// numbers.
     fn revisions(&self, _id: &WorkspaceId) -> Result<BTreeMap<String, u64>> {
         Ok(BTreeMap::new())
     }

@@ -1,8 +1,9 @@
 //! The file store. Markdown files in the project are the source of truth, a journal makes changes durable, and an
 //! index makes reads fast.
 //!
-//! Each workspace has one lock: readers share it, a writer holds it alone. [`open`] begins transactions, [`tx`] implements
-//! them, [`scan`] updates the index, [`follow`] reports changes, [`check`] finds damage, and [`layout`] defines file names.
+//! Each workspace has one lock: readers share it, a writer holds it alone. [`open`] begins transactions,
+//! [`tx`] implements them, [`scan`] updates the index, [`follow`] reports changes, [`check`] finds damage,
+//! and [`layout`] defines file names.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

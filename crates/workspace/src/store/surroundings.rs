@@ -90,10 +90,9 @@ impl Overview {
     }
 }
 
-/// Returns the number of tasks of a plan below the root of which none is started, at most 200; 0 if there is no such
-/// plan. It is a
-/// planning node with children that are all pending, or one that is still planned and has children, or execution nodes that
-/// are the only children of the root and all pending.
+/// Returns the number of tasks of a plan below the root of which none is started, at most 200; 0 if there is
+/// no such plan. It is a planning node with children that are all pending, or one that is still planned and
+/// has children, or execution nodes that are the only children of the root and all pending.
 pub fn unstarted_tasks(source: &dyn SnapshotSource) -> usize {
     let root = NodeId::root();
     let top = source.open_children(&root, MAX_VISITED);

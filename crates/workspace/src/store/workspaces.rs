@@ -34,8 +34,8 @@ pub struct NodeDetail {
 pub trait Workspaces: Send + Sync {
     fn create(&self, new: NewWorkspace, op: &OpContext) -> Result<Workspace>;
     fn list(&self, now: Millis) -> Result<Vec<WorkspaceEntry>>;
-    /// Returns the workspaces without their progress, at least the latest 1,000. `None` if a workspace cannot be read. Cheap,
-    /// for choosing one.
+    /// Returns the workspaces without their progress, at least the latest 1,000. `None` if a workspace cannot
+    /// be read. Cheap, for choosing one.
     fn headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>>;
     fn exists(&self, id: &WorkspaceId) -> Result<bool>;
     fn delete(&self, id: &WorkspaceId, now: Millis) -> Result<()>;

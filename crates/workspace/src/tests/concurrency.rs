@@ -8,8 +8,8 @@ use tanmi_base::lock::Lock;
 use super::*;
 use crate::store::{Access, Workspaces};
 
-/// Long enough for a thread that does not have to wait to finish a read. If it were not, a defect could go unnoticed; no
-/// test fails because of it.
+/// Long enough for a thread that does not have to wait to finish a read. If it were not, a defect could go
+/// unnoticed; no test fails because of it.
 const SHORT: Duration = Duration::from_millis(50);
 
 fn fixture() -> (tempfile::TempDir, FileStore, WorkspaceId, NodeId) {

@@ -1,6 +1,6 @@
-//! Runs the same random operations on every implementation of [`Workspaces`]. Every result and the final state must be
-//! equal, even if indexes are deleted and the file store is reopened in between. A section that the user added to a file
-//! must be kept.
+//! Runs the same random operations on every implementation of [`Workspaces`]. Every result and the final
+//! state must be equal, even if indexes are deleted and the file store is reopened in between. A section that
+//! the user added to a file must be kept.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,5 @@
-//! Tests of the file store alone: it sees edits of the user, limits the effect of damaged files, and leaves nothing behind.
+//! Tests of the file store alone: it sees edits of the user, limits the effect of damaged files, and leaves
+//! nothing behind.
 
 use std::path::{Path, PathBuf};
 

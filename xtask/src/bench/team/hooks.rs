@@ -1,5 +1,5 @@
-//! Hooks of a machine that joined, while its server answers, is stopped, and never answers. They read only the replica, so
-//! the times must not differ.
+//! Hooks of a machine that joined, while its server answers, is stopped, and never answers. They read only
+//! the replica, so the times must not differ.
 
 use std::net::TcpListener;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Tests of the texts for moments that decide whether the work goes on: a plan without a started task, and a last session
-//! without a summary.
+//! Tests of the texts for moments that decide whether the work goes on: a plan without a started task, and a
+//! last session without a summary.
 
 use super::*;
 use crate::facts::DigestFacts;

@@ -8,8 +8,8 @@ use super::is_word_char;
 use crate::current::words::*;
 use crate::word_list;
 
-/// What a text says by the words of the lists. A fact is compared at every search and at every session start, so each word
-/// of the text is looked up once in all lists.
+/// What a text says by the words of the lists. A fact is compared at every search and at every session start,
+/// so each word of the text is looked up once in all lists.
 #[derive(Default)]
 pub struct Listed {
     pub marks: u8,

@@ -173,8 +173,8 @@ pub fn import(args: &TeamProjectArgs, dir: &Path, json: bool, lang: Lang) -> Res
     Ok(())
 }
 
-/// Returns the workspaces that the project does not have. Fails if it has something with other content, or if a document
-/// cannot be imported.
+/// Returns the workspaces that the project does not have. Fails if it has something with other content, or if
+/// a document cannot be imported.
 fn find_new(
     files: &FileStore,
     store: &PgStore,

@@ -1,4 +1,5 @@
-//! The view of a team in the browser, with a real server on PostgreSQL: its own page, and that of a machine that joined.
+//! The view of a team in the browser, with a real server on PostgreSQL: its own page, and that of a machine
+//! that joined.
 
 use serde_json::{Value, json};
 
@@ -183,7 +184,8 @@ fn team_is_usable_by_keyboard() {
     let Some(shop) = Shop::open() else { return };
     let Some(page) = shop.log_in(&shop.team.admin) else { return };
     page.find(".audit tr", "logged in");
-    // Tab reaches every control of the view. The view is rendered again meanwhile, so places are counted and not elements.
+    // Tab reaches every control of the view. The view is rendered again meanwhile, so places are counted and
+    // not elements.
     let script = "window.controls = () => [...document.querySelectorAll('.team-view :is(a, button, select, input)')].filter((e) => e.checkVisibility());
         window.reached = new Set();
         document.addEventListener('focusin', (e) => { const at = controls().indexOf(e.target); if (at >= 0) reached.add(at); });

@@ -9,8 +9,9 @@ use super::{Document, documents};
 use crate::agent::Agent;
 use crate::env::{NOW, TestEnv};
 
-/// The id of a rule, the arguments of `rules explain` with which it applies, and those with which it does not. `+2h` is a
-/// time, and names in capitals are ids or payloads of the [`Scene`]. Prompts contain the keyword in both languages.
+/// The id of a rule, the arguments of `rules explain` with which it applies, and those with which it does
+/// not. `+2h` is a time, and names in capitals are ids or payloads of the [`Scene`]. Prompts contain the
+/// keyword in both languages.
 const EXAMPLES: &[(&str, &str, &str)] = &[
     (
         "team/run-tests",

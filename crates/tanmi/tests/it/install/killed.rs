@@ -1,5 +1,5 @@
-//! `install` and `uninstall` are killed before every system call that changes files. A later `uninstall` leaves the home
-//! folder as it was before.
+//! `install` and `uninstall` are killed before every system call that changes files. A later `uninstall`
+//! leaves the home folder as it was before.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;

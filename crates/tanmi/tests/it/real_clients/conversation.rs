@@ -55,7 +55,8 @@ impl Conversation {
         assert!(self.child.wait().unwrap().success());
     }
 
-    /// Kills the client and its children, the MCP server among them, as a crash of the machine does. Returns their number.
+    /// Kills the client and its children, the MCP server among them, as a crash of the machine does. Returns
+    /// their number.
     pub fn kill(&mut self) -> usize {
         let mut pids = vec![self.child.id()];
         let mut at = 0;

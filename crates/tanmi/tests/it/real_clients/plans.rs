@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::Agent;
 
-/// Twelve nodes with dependencies in one call, and the same nodes one by one. Prints the number of requests of the model
-/// and the bytes of the calls and results.
+/// Twelve nodes with dependencies in one call, and the same nodes one by one. Prints the number of requests
+/// of the model and the bytes of the calls and results.
 #[test]
 fn claude_code_plans_twelve_nodes_in_one_call() {
     let title = |n: usize| format!("Step {n} of the migration");

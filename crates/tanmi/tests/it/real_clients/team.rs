@@ -1,5 +1,5 @@
-//! Agents of two people in real clients. Each has a home of its own, set up with `tanmi install` and `tanmi team join`; one
-//! server keeps the project of both.
+//! Agents of two people in real clients. Each has a home of its own, set up with `tanmi install` and
+//! `tanmi team join`; one server keeps the project of both.
 
 use std::time::{Duration, Instant};
 

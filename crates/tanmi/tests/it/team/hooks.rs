@@ -31,8 +31,8 @@ fn has_socket(calls: &str) -> bool {
     calls.contains("socket(") || calls.contains("connect(")
 }
 
-/// Returns a payload of every event of a client: the recorded ones, and for the other events that its schemas name, one that
-/// is made from the recorded start of a session.
+/// Returns a payload of every event of a client: the recorded ones, and for the other events that its schemas
+/// name, one that is made from the recorded start of a session.
 fn payloads(platform: &Platform, session: &str, env: &TestEnv) -> Vec<(String, Value)> {
     let mut payloads: Vec<(String, Value)> = recorded_payloads(platform, session, &env.project)
         .into_iter()
@@ -59,7 +59,8 @@ fn payloads(platform: &Platform, session: &str, env: &TestEnv) -> Vec<(String, V
     payloads
 }
 
-/// Sends every event of every client, from a bound and an unbound session. Returns the events whose hook printed something.
+/// Sends every event of every client, from a bound and an unbound session. Returns the events whose hook
+/// printed something.
 fn trace_all(env: &TestEnv, workspace: &str, node: &str) -> BTreeSet<(&'static str, String)> {
     let mut spoken = BTreeSet::new();
     for platform in CLIENTS.iter().map(|client| client.platform) {

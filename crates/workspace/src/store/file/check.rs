@@ -279,8 +279,8 @@ impl FileStore {
         }
     }
 
-    /// Repairs statuses and the keys of the workspace. Each has its own transaction, so that damage in one does not block
-    /// the other.
+    /// Repairs statuses and the keys of the workspace. Each has its own transaction, so that damage in one
+    /// does not block the other.
     fn repair(&self, id: &WorkspaceId, now: Millis) -> Result<RepairOutcome> {
         let layout = self.layout(id);
         let op = OpContext { now, operator: Operator::Ai, auto_log: false, moves_focus: false };
@@ -408,8 +408,8 @@ impl Nodes {
         wrong
     }
 
-    /// Returns the nodes whose status contradicts their children, with the current and the correct status. Returns nothing
-    /// while any file is unreadable, because its parent is unknown then.
+    /// Returns the nodes whose status contradicts their children, with the current and the correct status.
+    /// Returns nothing while any file is unreadable, because its parent is unknown then.
     fn find_wrong_statuses(&self, tx: &dyn Tx) -> Result<Vec<(&NodeId, NodeStatus, NodeStatus)>> {
         let mut wrong = Vec::new();
         if self.0.values().any(|brief| brief.damage.is_some()) {

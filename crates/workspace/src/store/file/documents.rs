@@ -94,8 +94,8 @@ impl FileStore {
         Ok(WorkspaceDocuments { id: id.clone(), workspace, nodes })
     }
 
-    /// Adds a workspace with all its documents. It is written and synced elsewhere and then renamed, so that it appears as
-    /// a whole.
+    /// Adds a workspace with all its documents. It is written and synced elsewhere and then renamed, so that
+    /// it appears as a whole.
     pub fn insert_documents(&self, documents: &WorkspaceDocuments) -> Result<()> {
         let _guard = self.lock_project()?;
         let project = self.project_layout();

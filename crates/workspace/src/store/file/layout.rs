@@ -124,8 +124,8 @@ fn is_allowed_change(change: &Change) -> bool {
     }
 }
 
-/// Returns whether this is a safe folder name on every system, as [`trash_name`] makes them. A move to a name that a system
-/// refuses would fail in every recovery.
+/// Returns whether this is a safe folder name on every system, as [`trash_name`] makes them. A move to a name
+/// that a system refuses would fail in every recovery.
 fn is_trash_name(name: &str) -> bool {
     (1..=200).contains(&name.len())
         && !name.starts_with('.')
@@ -197,8 +197,8 @@ impl Layout {
         }
     }
 
-    /// Fails if a folder is a symbolic link, which could redirect writes and deletions to another place. Takes the rights
-    /// of other users from the local folder, so that they cannot hold its locks.
+    /// Fails if a folder is a symbolic link, which could redirect writes and deletions to another place.
+    /// Takes the rights of other users from the local folder, so that they cannot hold its locks.
     pub fn check_folders(&self) -> Result<()> {
         self.check_workspace_dir()?;
         check_links(&[self.trash(), self.nodes(), self.temp(), self.kept()])?;

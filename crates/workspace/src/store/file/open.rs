@@ -169,8 +169,8 @@ impl FileStore {
         }
     }
 
-    /// Opens journal and index, updates both to the current files, and begins a transaction of the index. The caller holds
-    /// the exclusive lock.
+    /// Opens journal and index, updates both to the current files, and begins a transaction of the index. The
+    /// caller holds the exclusive lock.
     fn open_up_to_date(
         &self,
         id: &WorkspaceId,

@@ -1,8 +1,9 @@
-//! A workspace whose truth is on a server: its documents arrive as texts, with the numbers that the server gave the changes.
+//! A workspace whose truth is on a server: its documents arrive as texts, with the numbers that the server
+//! gave the changes.
 //!
-//! The journal of the workspace has these numbers, so the files and the position in the feed change in one step. The file
-//! `.local/served` lists the digests of the texts that arrived: a file with another text was edited by hand, and that text
-//! is kept aside before it is replaced.
+//! The journal of the workspace has these numbers, so the files and the position in the feed change in one
+//! step. The file `.local/served` lists the digests of the texts that arrived: a file with another text was
+//! edited by hand, and that text is kept aside before it is replaced.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -34,8 +35,8 @@ impl FileStore {
         }
     }
 
-    /// Writes the documents of the changes after `from` up to `to`. Returns `false` and writes nothing if the copy does not
-    /// end with `from`.
+    /// Writes the documents of the changes after `from` up to `to`. Returns `false` and writes nothing if the
+    /// copy does not end with `from`.
     pub fn apply_documents(
         &self,
         id: &WorkspaceId,
@@ -198,7 +199,8 @@ impl Served {
         written.map_err(Error::io(path))
     }
 
-    /// Returns the lines of the current files, if the list is much longer or cannot be read. A file that was edited has none.
+    /// Returns the lines of the current files, if the list is much longer or cannot be read. A file that was
+    /// edited has none.
     fn without_former(&self, layout: &Layout) -> Option<String> {
         let list = match self {
             Served::Absent => return None,

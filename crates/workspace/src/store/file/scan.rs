@@ -1,7 +1,8 @@
 //! Updates the index after changes of the files by people, git or editors.
 //!
-//! Each read of a node compares the index with its file ([`verify`], [`is_current`]). A full scan compares all other files. It runs when
-//! a fingerprint shows that files changed, and before a write if the last scan is older than a minute.
+//! Each read of a node compares the index with its file ([`verify`], [`is_current`]). A full scan compares
+//! all other files. It runs when a fingerprint shows that files changed, and before a write if the last scan
+//! is older than a minute.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -90,7 +90,8 @@ fn is_edited_in_progress(loaded: &LoadedNode) -> bool {
     node.status == NodeStatus::Implementing && sig.mtime_ns / 1_000_000 > node.updated_at + WRITE_DELAY
 }
 
-/// The index and the files of a workspace, without a lock. Rows of the index can be outdated; texts come from the files.
+/// The index and the files of a workspace, without a lock. Rows of the index can be outdated; texts come from
+/// the files.
 struct IndexedFiles<'a> {
     layout: &'a Layout,
     index: &'a NodeIndex,
