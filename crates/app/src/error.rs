@@ -460,7 +460,10 @@ impl Error {
                             "if the user wants to continue the archived “{name}”, `workspace_restore` restores {id}"
                         ),
                     ),
-                    (format!("恢复已归档的「{name}」"), format!("restore the archived “{name}”")),
+                    (
+                        format!("在已归档的工作区 {name} 上点击「恢复」"),
+                        format!("choose “Restore” on the archived workspace {name}"),
+                    ),
                 );
                 (format!("{zh}；或者{create_zh}"), format!("{en}; or {create_en}"))
             }
