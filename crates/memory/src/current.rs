@@ -133,11 +133,13 @@ pub const POOL: usize = 20;
 
 /// Returns the position of the newest fact that scores nearly as well as an older one, and seems to be about
 /// the same. The order of such facts says nothing about which is right, so the newer one comes first, without
-/// a mark on the other.
+/// a mark on the other. Of equal times, neither is newer: they were imported together.
 fn find_newer_alike(hits: &[Hit], matters: &[Option<Matter>], at: usize, now: Millis) -> Option<usize> {
-    let older = matters[at].as_ref()?;
+    let is_short = |matter: &&Matter| matter.statement.terms.len() <= MAX_ALIKE_TERMS;
+    let older = matters[at].as_ref().filter(is_short)?;
     let is_alike = |(by, newer): &(usize, &Matter)| {
-        (newer.at, newer.n) > (older.at, older.n)
+        is_short(newer)
+            && newer.at > older.at
             && newer.at <= now.saturating_add(DAY)
             && hits[*by].score >= hits[at].score * ALIKE_SCORE
             && compare::can_concern_same_matter(&older.statement, &newer.statement)
@@ -145,6 +147,9 @@ fn find_newer_alike(hits: &[Hit], matters: &[Option<Matter>], at: usize, now: Mi
     let newer = matters.iter().enumerate().filter_map(|(by, newer)| Some((by, newer.as_ref()?)));
     newer.filter(is_alike).max_by_key(|(_, newer)| (newer.at, newer.n)).map(|(by, _)| by)
 }
+
+/// A longer text says many things, so two of them share terms without being about one matter.
+const MAX_ALIKE_TERMS: usize = 40;
 
 /// A fact scores nearly as well as another one with at least this share of its score.
 const ALIKE_SCORE: f32 = 0.75;
