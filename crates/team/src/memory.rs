@@ -352,16 +352,6 @@ fn stays_here(line: &str) -> Option<bool> {
     }
 }
 
-/// Adds the result of a part of an import that begins after `skipped` lines.
-fn add_result(result: &mut ImportResult, part: ImportResult, skipped: usize) {
-    result.added += part.added;
-    result.known += part.known;
-    result.masked += part.masked;
-    result.bad_lines += part.bad_lines;
-    let bad_line = part.first_bad_line.map(|line| line + skipped);
-    result.first_bad_line = result.first_bad_line.into_iter().chain(bad_line).min();
-}
-
 impl MemoryStore for TeamMemory {
     /// The files came from the server or from the user, never with a clone.
     fn local_folder(&self) -> Option<&Folder> {
@@ -446,12 +436,12 @@ impl MemoryStore for TeamMemory {
             }
             let answer = self.run_command(MemoryCommand::Import { lines: lines.join("\n") })?;
             if let MemoryOutcome::Imported { result: imported } = answer.outcome {
-                add_result(&mut result, imported, part * IMPORT_LINES);
+                result.add(imported, part * IMPORT_LINES);
             }
             progress((part * IMPORT_LINES + lines.len()) as u64, total);
         }
         let private = self.files().import(&of_store(true), now, progress)?;
-        add_result(&mut result, private, 0);
+        result.add(private, 0);
         Ok(result)
     }
 
