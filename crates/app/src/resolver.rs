@@ -159,8 +159,7 @@ impl Resolver {
         let Ok(id) = WorkspaceId::parse(&binding.workspace_id) else { return Ok(None) };
         let project = self.core.stores.projects.in_folder(&binding.project);
         project.check()?;
-        let headers = project.workspaces().headers().unwrap_or_default();
-        let header = headers.into_iter().find(|(known, _)| *known == id).and_then(|(_, header)| header);
+        let header = project.workspaces().header(&id).unwrap_or_default();
         Ok(header.map(|header| {
             let focus = binding.focused_node_id.as_deref().and_then(|id| NodeId::parse(id).ok());
             let focused_node_id = focus.or_else(|| header.focused_node_id.clone());
@@ -274,8 +273,7 @@ impl Resolver {
         let named = call.workspace.and_then(|named| self.find(&self.workspace_id(named).ok()?).ok());
         let bound = || self.binding(&self.caller_session(call).ok()??).ok()?.map(|bound| bound.workspace);
         let found = named.or_else(bound).or_else(|| self.only_active_workspace().ok())?;
-        let headers = found.store().headers().ok()?;
-        headers.into_iter().find(|(id, _)| *id == found.id).and_then(|(_, header)| header)
+        found.store().header(&found.id).ok()?
     }
 
     /// Finds a workspace by its id, in this project first.
@@ -324,8 +322,7 @@ impl Resolver {
 }
 
 fn is_active(project: &Arc<dyn Project>, id: &WorkspaceId) -> bool {
-    let headers = project.workspaces().headers().unwrap_or_default();
-    let header = headers.into_iter().find(|(known, _)| known == id).and_then(|(_, header)| header);
+    let header = project.workspaces().header(id).unwrap_or_default();
     header.is_some_and(|header| header.status == WorkspaceStatus::Active)
 }
 

@@ -28,6 +28,7 @@ const ENTRIES: &str = "SELECT w.id, w.doc, w.active_at,
         AND t.status <> 'cancelled'), 0)::bigint AS total
 FROM workspace w WHERE w.project = $1 AND w.deleted_at IS NULL ORDER BY w.id";
 const HEADERS: &str = "SELECT id, doc FROM workspace WHERE project = $1 AND deleted_at IS NULL ORDER BY id";
+const HEADER: &str = "SELECT id, doc FROM workspace WHERE project = $1 AND id = $2 AND deleted_at IS NULL";
 const EXISTS: &str = "SELECT 1 FROM workspace WHERE project = $1 AND id = $2 AND deleted_at IS NULL";
 /// A deletion takes a number of the stream, so that a waiting reader notices it. It removes the document of
 /// the workspace.
@@ -133,6 +134,12 @@ impl PgStore {
     }
 }
 
+fn header(row: &Row) -> Result<(WorkspaceId, Option<Workspace>)> {
+    let id = WorkspaceId::parse(row.get("id"))?;
+    let workspace = rows::load_workspace(&id, row.get("doc")).ok().map(|loaded| loaded.value);
+    Ok((id, workspace))
+}
+
 fn deleted_workspace(row: &Row) -> Result<TrashEntry> {
     let id = WorkspaceId::parse(row.get("id"))?;
     let title = rows::load_workspace(&id, row.get("doc"))?.value.name;
@@ -157,12 +164,12 @@ impl Store for PgStore {
     }
 
     fn read_headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
-        let header = |row: &Row| {
-            let id = WorkspaceId::parse(row.get("id"))?;
-            let workspace = rows::load_workspace(&id, row.get("doc")).ok().map(|loaded| loaded.value);
-            Ok((id, workspace))
-        };
         self.query(HEADERS, &[])?.iter().map(header).collect()
+    }
+
+    fn read_header(&self, id: &WorkspaceId) -> Result<Option<Workspace>> {
+        let rows = self.query(HEADER, &[&id.as_str()])?;
+        Ok(rows.first().map(header).transpose()?.and_then(|(_, workspace)| workspace))
     }
 
     fn contains(&self, id: &WorkspaceId) -> Result<bool> {

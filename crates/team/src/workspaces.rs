@@ -251,6 +251,10 @@ impl Workspaces for TeamWorkspaces {
         self.replica.headers()
     }
 
+    fn header(&self, id: &WorkspaceId) -> Result<Option<Workspace>> {
+        self.replica.header(id)
+    }
+
     fn exists(&self, id: &WorkspaceId) -> Result<bool> {
         self.replica.exists(id)
     }

@@ -178,6 +178,8 @@ pub trait Store: Send + Sync {
     fn entries(&self, now: Millis) -> Result<Vec<WorkspaceEntry>>;
     /// Returns every workspace without a lock and without progress. `None` if a workspace cannot be read.
     fn read_headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>>;
+    /// Returns one workspace like [`Store::read_headers`]. `None` if it does not exist or cannot be read.
+    fn read_header(&self, id: &WorkspaceId) -> Result<Option<Workspace>>;
     fn contains(&self, id: &WorkspaceId) -> Result<bool>;
     /// Removes a workspace. The store decides how long it can be restored.
     fn remove(&self, id: &WorkspaceId, now: Millis) -> Result<()>;

@@ -328,7 +328,7 @@ impl Runner {
             "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
             all.trash().unwrap(),
             all.summary(id, now).unwrap(),
-            all.headers().unwrap(),
+            (all.headers().unwrap(), all.header(id).unwrap()),
             listed.collect::<Vec<_>>(),
             all.exists(id).unwrap(),
             all.rows(id, &ids, now).unwrap()

@@ -197,6 +197,10 @@ impl Workspaces for CallerWorkspaces {
         self.store.headers()
     }
 
+    fn header(&self, id: &WorkspaceId) -> Result<Option<Workspace>> {
+        self.store.header(id)
+    }
+
     fn exists(&self, id: &WorkspaceId) -> Result<bool> {
         self.store.exists(id)
     }

@@ -188,6 +188,11 @@ impl Store for FileStore {
         Ok(ids.into_iter().skip(skipped).map(read_header).collect())
     }
 
+    fn read_header(&self, id: &WorkspaceId) -> Result<Option<Workspace>> {
+        self.place.check()?;
+        Ok(scan::read_workspace(&self.layout(id), id))
+    }
+
     fn contains(&self, id: &WorkspaceId) -> Result<bool> {
         self.place.check()?;
         let layout = self.layout(id);

@@ -138,6 +138,10 @@ impl Store for InMemoryStore {
         Ok(self.data().live.iter().map(header).collect())
     }
 
+    fn read_header(&self, id: &WorkspaceId) -> Result<Option<Workspace>> {
+        Ok(self.data().live.get(id).map(|data| data.workspace.clone()))
+    }
+
     fn contains(&self, id: &WorkspaceId) -> Result<bool> {
         Ok(self.data().live.contains_key(id))
     }

@@ -37,6 +37,8 @@ pub trait Workspaces: Send + Sync {
     /// Returns the workspaces without their progress, at least the latest 1,000. `None` if a workspace cannot
     /// be read. Cheap, for choosing one.
     fn headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>>;
+    /// Returns one workspace without its progress. `None` if it does not exist or cannot be read.
+    fn header(&self, id: &WorkspaceId) -> Result<Option<Workspace>>;
     fn exists(&self, id: &WorkspaceId) -> Result<bool>;
     fn delete(&self, id: &WorkspaceId, now: Millis) -> Result<()>;
     /// Restores a deleted workspace. Returns `false` if there is none.
@@ -101,6 +103,10 @@ impl<S: Store> Workspaces for S {
 
     fn headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
         self.read_headers()
+    }
+
+    fn header(&self, id: &WorkspaceId) -> Result<Option<Workspace>> {
+        self.read_header(id)
     }
 
     fn exists(&self, id: &WorkspaceId) -> Result<bool> {

@@ -48,6 +48,26 @@ fn edited_file_is_seen_on_next_read() {
 }
 
 #[test]
+fn header_is_found_beside_any_number_of_newer_workspaces() {
+    let f = FileFixture::new();
+    let b = TestWorkspace::new(&f.store, &[]);
+    let text = std::fs::read_to_string(f.workspace_dir(&b).join("Workspace.md")).unwrap();
+    // More than a list of headers contains. Their ids are those of later times.
+    for n in 0..1000 {
+        let id = format!("ws-zzzzzzzz-{n:06}");
+        let dir = f.dir.path().join(".tanmi-workspace").join(&id);
+        std::fs::create_dir(&dir).unwrap();
+        f.write(&dir.join("Workspace.md"), &text.replace(b.id.as_str(), &id));
+    }
+    assert!(f.store.headers().unwrap().iter().all(|(id, header)| *id != b.id && header.is_some()));
+    assert_eq!(f.store.header(&b.id).unwrap().unwrap().id, b.id);
+    let gone = WorkspaceId::parse("ws-00000000-000000").unwrap();
+    assert_eq!(f.store.header(&gone).unwrap(), None);
+    f.write(&f.workspace_dir(&b).join("Workspace.md"), "not a workspace");
+    assert_eq!(f.store.header(&b.id).unwrap(), None);
+}
+
+#[test]
 fn edited_status_is_counted_after_a_minute_or_git_checkout() {
     let f = FileFixture::new();
     std::fs::create_dir(f.dir.path().join(".git")).unwrap();

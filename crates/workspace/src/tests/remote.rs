@@ -36,6 +36,10 @@ impl Workspaces for RemoteWorkspaces {
         self.server.headers().map(|headers| send(&headers))
     }
 
+    fn header(&self, id: &WorkspaceId) -> Result<Option<Workspace>> {
+        self.server.header(id).map(|header| send(&header))
+    }
+
     fn exists(&self, id: &WorkspaceId) -> Result<bool> {
         self.server.exists(id)
     }
