@@ -28,9 +28,10 @@ LEFT JOIN (
 ) AS heads ON true";
 const TOTAL: &str =
     "SELECT (coalesce(sum(seq), 0) + count(*))::bigint AS total FROM stream WHERE project = $1";
+/// Changes whose documents were removed are missing, which is a gap.
 const CHANGES: &str = "SELECT c.stream, c.seq, c.at, c.names, c.docs, p.name AS person, c.session, c.machine
 FROM unnest($2::text[], $3::bigint[]) AS have(stream, seq)
-JOIN change c ON c.project = $1 AND c.stream = have.stream AND c.seq > have.seq
+JOIN change c ON c.project = $1 AND c.stream = have.stream AND c.seq > have.seq AND cardinality(c.docs) > 0
 LEFT JOIN person p ON p.id = c.person ORDER BY c.stream, c.seq LIMIT $4";
 const DOCUMENTS: &str = "SELECT w.doc AS workspace, s.seq FROM workspace w
 JOIN stream s ON s.project = w.project AND s.id = w.id

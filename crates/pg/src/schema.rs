@@ -11,8 +11,7 @@ use crate::people::AdminError;
 /// The role that every connection of a server takes. It cannot log in and cannot bypass row-level security.
 pub const APP_ROLE: &str = "tanmi_app";
 
-/// The migrations in order. A published migration never changes, and a new one only adds, so that an older server works
-/// beside a newer one.
+/// The migrations in order. A published migration never changes.
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_workspaces.sql"),
     include_str!("../migrations/0002_people.sql"),
@@ -21,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0005_administration.sql"),
     include_str!("../migrations/0006_logins.sql"),
     include_str!("../migrations/0007_contributions.sql"),
+    include_str!("../migrations/0008_retention.sql"),
 ];
 
 /// The version of the schema that this program creates: the number of its migrations.
@@ -38,9 +38,9 @@ GRANT tanmi_app TO CURRENT_USER";
 const CREATE_VERSION: &str = "CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL);
 ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS oldest integer NOT NULL DEFAULT 1";
 
-/// The oldest version of a program that works with the current schema. Migrations only add, so a server that
-/// was started before an upgrade goes on.
-const OLDEST: i32 = 4;
+/// The oldest version of a program that works with the current schema. An older server would take a change without its
+/// documents for one that wrote nothing.
+const OLDEST: i32 = 8;
 
 /// What the role may do: work with the rows of a project, and read and change who may do so.
 const GRANT: &str = "GRANT SELECT ON schema_version, team, project TO tanmi_app;
@@ -49,7 +49,9 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON member TO tanmi_app;
 GRANT SELECT, INSERT ON audit TO tanmi_app;
 GRANT SELECT, INSERT, UPDATE ON stream, workspace, session, memory TO tanmi_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON node, dependency, trash, tally TO tanmi_app;
-GRANT SELECT, INSERT ON change, request TO tanmi_app";
+GRANT SELECT, INSERT ON change TO tanmi_app;
+GRANT UPDATE (docs) ON change TO tanmi_app;
+GRANT SELECT, INSERT, DELETE ON request TO tanmi_app";
 
 /// Creates the schema, or adds what is missing. Does nothing to a current schema, and refuses a newer one.
 pub fn migrate(address: &Address) -> Result<(), DatabaseError> {

@@ -4,7 +4,8 @@
 //! [`routes`] is the table of routes, [`access`] finds the caller and checks the role, [`admin`] administers
 //! people and tokens, [`protocol`] is what the machines of the team use, [`heads`] wakes readers of the feed,
 //! [`interfaces`] are the HTTP API and MCP over the database ([`stores`]), [`login`] is the page, [`refusal`]
-//! is every answer other than success, [`observe`] writes the log and the metrics. All work with the database
+//! is every answer other than success, [`observe`] writes the log and the metrics, [`retention`] removes what is kept for a
+//! limited time. All work with the database
 //! runs on blocking threads.
 
 use std::io;
@@ -42,6 +43,7 @@ mod metrics;
 mod observe;
 mod protocol;
 mod refusal;
+mod retention;
 mod routes;
 mod stores;
 
@@ -179,6 +181,7 @@ async fn serve(
         log: Arc::clone(&log),
     });
     let watcher = heads::watch(Arc::clone(&heads))?;
+    let cleaner = retention::watch(Arc::clone(&state))?;
     let version = env!("CARGO_PKG_VERSION");
     log.write(
         LogLevel::Info,
@@ -195,7 +198,9 @@ async fn serve(
     };
     let limits = Limits { shutdown_timeout: SHUTDOWN_TIMEOUT, max_connections: MAX_CONNECTIONS };
     let is_finished = listen::serve(listener, tls, router(&state), shutdown, limits).await;
-    watcher.join().map_err(|_| io::Error::other("the watcher of the feed panicked"))?;
+    for thread in [watcher, cleaner] {
+        thread.join().map_err(|_| io::Error::other("a thread of the server panicked"))?;
+    }
     let level = if is_finished { LogLevel::Info } else { LogLevel::Warn };
     log.write(level, "stopped", json!({"finishedRequests": is_finished}));
     Ok(state)

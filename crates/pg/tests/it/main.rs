@@ -12,6 +12,7 @@ mod lost;
 mod memory;
 mod people;
 mod requests;
+mod retention;
 mod round_trips;
 mod stories;
 mod tls;

@@ -15,7 +15,7 @@ use tanmi_protocol::{MEMORY, MemoryCommand, MemoryOutcome, MemoryRequest};
 
 use crate::cluster::Cluster;
 
-fn memory_in(store: &PgStore, dir: &Path) -> PgMemory {
+pub fn memory_in(store: &PgStore, dir: &Path) -> PgMemory {
     PgMemory::new(store.clone(), ReplicaMemory::new(dir, &dir.join("home")))
 }
 
