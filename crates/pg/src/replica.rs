@@ -150,14 +150,18 @@ fn clock(rows: &[Row]) -> Millis {
     rows.first().map_or(0, |row| row.get("now"))
 }
 
-/// Returns whether changes between the position of a reader and the first one that is still known are missing. A stream
-/// whose changes did not fit into the page has none of them in it.
+/// Returns whether changes after the position of a reader are missing, because their documents were removed. A stream whose
+/// changes did not fit into the page has none of them, or only the first ones.
 fn is_gap(stream: &str, have: i64, heads: &Positions, changes: &[FeedChange]) -> bool {
     // A memory without changes has no stream.
     let Some(head) = heads.get(stream) else { return stream != MEMORY || have > 0 };
     let is_full = changes.len() as i64 == MAX_CHANGES;
-    match changes.iter().find(|change| change.stream == stream) {
-        Some(first) => first.seq > have + 1,
-        None => have > *head || (have < *head && !is_full),
+    let mut last = have;
+    for change in changes.iter().filter(|change| change.stream == stream) {
+        if change.seq != last + 1 {
+            return true;
+        }
+        last = change.seq;
     }
+    last > *head || (last < *head && !is_full)
 }

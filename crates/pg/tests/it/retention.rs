@@ -58,6 +58,9 @@ fn expired_answers_documents_and_nodes_are_removed_and_contributions_stay() {
     let memory = team.store.changes_after(&BTreeMap::from([(String::from("memory"), 0)])).unwrap();
     assert_eq!((memory.gaps.len(), memory.changes.len()), (0, 1), "the lines of the memory stay");
     assert_eq!(team.store.check().unwrap(), []);
+    team.task("newer-task");
+    cluster.sql("UPDATE change SET docs = '{}' WHERE stream <> 'memory' AND seq = 5");
+    assert_eq!(feed(4).gaps, [team.id.to_string()], "a later change does not hide a missing one");
     let filter = ContributionFilter {
         since: Moment::At(0),
         until: Moment::Ago(0),
