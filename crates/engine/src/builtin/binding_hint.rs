@@ -7,7 +7,7 @@ use super::hint_words::{asks_to_continue, mentions_workspaces};
 use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason, default_throttle, session_info};
 use crate::context_text::overview_text;
 use crate::decide::time_left;
-use crate::facts::{AvailableWorkspace, Facts};
+use crate::facts::{AvailableFacts, AvailableWorkspace, Facts};
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: BuiltinRuleId::BindingHint,
@@ -59,8 +59,9 @@ fn check(ctx: &RuleInput<'_>) -> Result<(), SkipReason> {
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     check(ctx)?;
     let facts = ctx.facts;
-    if facts.available.total == 0 && asks_to_continue(ctx.event.payload.prompt.as_deref().unwrap_or_default())
-    {
+    let AvailableFacts { total, archived, .. } = facts.available;
+    let prompt = ctx.event.payload.prompt.as_deref().unwrap_or_default();
+    if total == 0 && archived == 0 && asks_to_continue(prompt) {
         return Err(("本项目没有可以继续的工作区", "the project has no workspace to continue"));
     }
     let is_new = |workspace: &AvailableWorkspace| workspace.created_at > facts.session.started_at;
@@ -69,7 +70,16 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let mut content = match is_told {
         false => session_info::how_to_bind(facts),
         // The session start told the id and the workspaces.
-        true if facts.available.total == 0 => {
+        true if total == 0 && archived > 0 => {
+            let zh = format!(
+                "本会话未绑定，本项目的 {archived} 个工作区均已归档。要继续其中一个：workspace_list 列出，workspace_restore 恢复，session_bind 绑定。"
+            );
+            let en = format!(
+                "Tanmi: not bound; {archived} archived and no active workspace in this project. To continue one: workspace_list names it, workspace_restore restores it, session_bind binds it."
+            );
+            facts.lang.pick(zh, en)
+        }
+        true if total == 0 => {
             let zh = "本会话未绑定，本项目没有活跃的工作区；workspace_init 创建工作区，session_bind 绑定它。";
             let en = "Tanmi: not bound, and no active workspace in this project. workspace_init creates one; session_bind binds it.";
             facts.lang.pick(zh, en).to_owned()
@@ -90,6 +100,18 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     Ok(RuleOutput { kind: ActionKind::BindingHint, content, throttle: Some(throttle()) })
 }
 
+/// How lines of code, of a shell and of a compiler begin.
+const CODE_STARTS: &[&str] = &[
+    "import ", "from ", "def ", "fn ", "#include", "//", "$ ", "at ", "error:", "error[", "warning:", "--> ",
+    "= note:", "= help:",
+];
+
+/// Returns whether a line quotes source as compilers do: `12 | let x`, or ` | ^^^`.
+fn is_quoted_source(line: &str) -> bool {
+    let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.trim_start().starts_with('|')
+}
+
 fn is_mostly_code(prompt: &str) -> bool {
     let mut is_fenced = false;
     let (mut code, mut prose) = (0usize, 0usize);
@@ -101,9 +123,8 @@ fn is_mostly_code(prompt: &str) -> bool {
         let looks_like_code = line.ends_with([';', '{', '}', ')', ',', '>'])
             || line.starts_with("    ")
             || line.starts_with('\t')
-            || ["import ", "from ", "def ", "fn ", "#include", "//", "$ ", "at "]
-                .iter()
-                .any(|start| line.trim_start().starts_with(start));
+            || CODE_STARTS.iter().any(|start| line.trim_start().starts_with(start))
+            || is_quoted_source(line);
         if is_fenced || looks_like_code { code += line.len() } else { prose += line.len() }
     }
     code > prose

@@ -15,21 +15,35 @@ const CONTINUE: &[&str] = &[
     "carry on",
     "keep going",
     "let's continue",
-    "please continue",
     "let's go on",
     "resume",
     "what is next",
     "what's next",
     "继续",
-    "请继续",
-    "继续吧",
+    "继续做",
+    "继续工作",
     "接着做",
     "接着来",
     "接着干",
     "接着上次的来",
     "继续昨天的工作",
     "继续上次的工作",
-    "我们继续吧",
+    "我们继续",
+];
+/// What makes a request to continue polite, before and after it, in lower case.
+const POLITE_STARTS: &[&str] = &["ok", "okay", "yes", "please", "好的", "好", "请"];
+const POLITE_ENDS: &[&str] = &["please", "吧"];
+/// A word directly after `workspace` that makes it a part of another tool, in lower case.
+const PARTS: &[&str] = &[
+    "cargo.toml",
+    "package.json",
+    "crate",
+    "crates",
+    "dependencies",
+    "dependency",
+    "manifest",
+    "member",
+    "members",
 ];
 /// A word directly before `workspace` that names another tool, in lower case.
 const OTHER_TOOLS: &[&str] = &[
@@ -77,6 +91,9 @@ const HAN: &[HanWord] = &[
         not_after: &[
             "集群",
             "dom",
+            "dom 树",
+            "dom树",
+            "语法树",
             "文本",
             "元素",
             "叶子",
@@ -108,9 +125,28 @@ pub fn mentions_workspaces(prompt: &str, after_unbind: bool) -> bool {
 
 /// Returns whether a prompt consists of nothing but the request to continue.
 pub fn asks_to_continue(prompt: &str) -> bool {
-    let prompt =
-        prompt.trim_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '!' | '?' | '。' | '！' | '？'));
+    let prompt = trim(prompt);
+    let prompt = POLITE_STARTS.iter().find_map(|word| without_start(prompt, word)).unwrap_or(prompt);
+    let prompt = POLITE_ENDS.iter().find_map(|word| without_end(prompt, word)).unwrap_or(prompt);
     CONTINUE.iter().any(|text| prompt.eq_ignore_ascii_case(text))
+}
+
+fn trim(text: &str) -> &str {
+    text.trim_matches(|c: char| {
+        c.is_whitespace() || matches!(c, '.' | ',' | '!' | '?' | '。' | '，' | '！' | '？')
+    })
+}
+
+/// Returns a text without this word at its start; `None` if it starts with another one.
+fn without_start<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    let rest = text.get(word.len()..).filter(|_| text[..word.len()].eq_ignore_ascii_case(word))?;
+    let is_word = !word.is_ascii() || !rest.starts_with(|c: char| c.is_ascii_alphanumeric());
+    is_word.then(|| trim(rest))
+}
+
+/// Returns a text without this word at its end; `None` if it ends with another one.
+fn without_end<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    ends_with(text, word).then(|| trim(&text[..text.len() - word.len()]))
 }
 
 /// Returns whether `text` contains one of [`WORKSPACE`] or of `others`, in any case, as a separate word:
@@ -121,6 +157,8 @@ fn has_latin_word(text: &str, others: &[&str]) -> bool {
         text.as_bytes().get(at..end).is_some_and(|found| found.eq_ignore_ascii_case(word.as_bytes()))
             && is_separate(&text[..at], &text[end..])
             && !OTHER_TOOLS.iter().any(|tool| ends_with(&text[..at], tool))
+            && !PARTS.iter().any(|part| starts_with(&text[end..], part))
+            && !is_in_another_tool(&text[end..])
     };
     // Every word begins with one of these letters.
     let starts = text.bytes().enumerate().filter(|(_, byte)| matches!(byte | 0x20, b'w' | b't'));
@@ -146,10 +184,25 @@ fn has_han_word(text: &str, han: &HanWord) -> bool {
     })
 }
 
-/// Returns whether `text` ends with `word`, in any case, also if a space, a quote or `的` follows it. A word in Latin
-/// script must be separate.
+/// Returns whether `text` starts with `word`, in any case, after a space.
+fn starts_with(text: &str, word: &str) -> bool {
+    let text = text.trim_start();
+    let is_word = text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    is_word && !text[word.len()..].starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+/// Returns whether a text after `workspace` says directly that it is one of another tool: `in Cargo.toml`.
+fn is_in_another_tool(text: &str) -> bool {
+    let text = text.trim_start();
+    let rest = ["in ", "of ", "for "].iter().find_map(|word| without_start(text, word.trim_end()));
+    rest.is_some_and(|rest| OTHER_TOOLS.iter().any(|tool| starts_with(rest, tool)))
+}
+
+/// Returns whether `text` ends with `word`, in any case, also if a space, a quote, `'s`, `的` or `中的` follows it. A word
+/// in Latin script must be separate.
 fn ends_with(text: &str, word: &str) -> bool {
-    let text = text.trim_end_matches([' ', '\u{3000}', '"', '`', '的']);
+    let text = text.trim_end_matches([' ', '\u{3000}', '"', '`', '的', '中', '里']);
+    let text = text.strip_suffix("'s").or_else(|| text.strip_suffix("’s")).unwrap_or(text);
     let Some(at) = text.len().checked_sub(word.len()) else { return false };
     let is_word = text.is_char_boundary(at) && text[at..].eq_ignore_ascii_case(word);
     is_word && !(word.is_ascii() && text[..at].ends_with(|c: char| c.is_ascii_alphanumeric()))
@@ -205,6 +258,14 @@ mod tests {
             "删除DOM节点",
             "打开任务管理器",
             "Cargo 工作区里有几个包",
+            "edit the workspace Cargo.toml",
+            "what are workspaces in Cargo.toml for",
+            "a workspace dependency in Cargo",
+            "cargo's workspace",
+            "npm’s workspaces feature",
+            "open the VS Code's workspace",
+            "集群中的节点",
+            "DOM 树节点",
             "",
         ] {
             assert!(!mentions_workspaces(prompt, false), "{prompt}");
@@ -226,6 +287,13 @@ mod tests {
             "继续昨天的工作",
             "接着干",
             "我们继续吧",
+            "continue please",
+            "ok, continue",
+            "Okay, let's go on.",
+            "please continue",
+            "继续做",
+            "继续工作",
+            "好的，继续",
         ] {
             assert!(asks_to_continue(prompt) && !mentions_workspaces(prompt, false), "{prompt}");
         }
@@ -235,6 +303,8 @@ mod tests {
             "continue: fix the bug",
             "不继续",
             "resume the download",
+            "ok",
+            "pleased to continue",
             "继续昨天的工作：改 README",
         ] {
             assert!(!asks_to_continue(prompt), "{prompt}");
