@@ -82,6 +82,8 @@ pub struct SessionFacts {
     pub told_problem: Option<String>,
     /// Prompts since the last session start, including this one.
     pub prompts: u32,
+    /// Whether the session created nodes since it started one, and was not told to show them since.
+    pub has_unconfirmed_plan: bool,
     /// All prompts of the session, including this one.
     pub total_prompts: u32,
     pub started_at: Millis,
@@ -217,8 +219,8 @@ pub struct WorkspaceFacts {
     pub progress: Option<(u64, u64)>,
     /// Loaded only for the whole context of a session without a focus.
     pub overview: OverviewFacts,
-    /// The number of tasks of a plan of which none is started, at most 200. Looked up only at a prompt
-    /// without a focus, for a session whose plan is not confirmed.
+    /// The number of tasks of a plan of which none is started, at most 200. Looked up only at a prompt of a
+    /// session whose plan is not confirmed.
     pub unstarted_tasks: usize,
     /// The focused node, if its file cannot be read.
     pub damaged_focus: Option<DamagedNodeFacts>,

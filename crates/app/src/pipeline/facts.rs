@@ -56,6 +56,7 @@ pub fn build(
             told_problem: state.told_problem.clone(),
             prompts: state.prompts,
             total_prompts: state.total_prompts,
+            has_unconfirmed_plan: state.has_unconfirmed_plan,
             started_at: state.started_at,
             prompts_since_summary: state.prompts_since_summary,
             completed_since_summary: state.completed_since_summary,

@@ -82,7 +82,7 @@ pub fn load(
         // Opens the index, so only for a session that has planned and was not told to show its plan since.
         let is_open = event.kind == EventKind::PromptSubmit && state.has_unconfirmed_plan && config.reminders;
         let snapshots = || caller.stores.projects.in_folder(&binding.project);
-        if is_open && snapshot.node.is_none() {
+        if is_open {
             workspace.unstarted_tasks = snapshots().snapshots().unstarted_tasks(&snapshot.workspace.id);
         }
         if event.kind == EventKind::PromptSubmit && state.told_overview && !state.compacted {

@@ -85,15 +85,22 @@ fn children(node: &NodeFacts, test: impl Fn(ChildCounts) -> bool) -> bool {
 /// Returns the first reminder that applies, throttled or not.
 pub fn choose(facts: &Facts) -> Result<&'static Reminder, SkipReason> {
     let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
-    let mut reminders = REMINDERS.iter();
-    match &facts.node {
-        Some(node) => reminders
-            .find(|reminder| (reminder.applies)(node, facts.now))
-            .ok_or(("没有适用的提醒", "no reminder applies to the focused node")),
-        None => reminders
-            .find(|reminder| reminder.key == PLAN_COMPLETED && workspace.unstarted_tasks > 0)
-            .ok_or(("没有聚焦的节点", "no node is focused")),
-    }
+    let is_due = |reminder: &&Reminder| match (reminder.key, &facts.node) {
+        (PLAN_COMPLETED, _) if !is_plan_open(facts) => false,
+        (PLAN_COMPLETED, _) if workspace.unstarted_tasks > 0 => true,
+        (_, Some(node)) => (reminder.applies)(node, facts.now),
+        (_, None) => false,
+    };
+    REMINDERS.iter().find(is_due).ok_or(match facts.node {
+        Some(_) => ("没有适用的提醒", "no reminder applies to the focused node"),
+        None => ("没有聚焦的节点", "no node is focused"),
+    })
+}
+
+/// Returns whether the user may not have seen the plan: the session was not told to show it, or created nodes since.
+fn is_plan_open(facts: &Facts) -> bool {
+    let session = &facts.session;
+    session.has_unconfirmed_plan || !session.last_injected.contains_key(PLAN_COMPLETED)
 }
 
 #[cfg(test)]

@@ -87,11 +87,13 @@ const MANY_TASKS: usize = 200;
 /// is that of the specification, without a number.
 fn plan_text(facts: &Facts, advice: &str) -> String {
     let of_focus = |node: &NodeFacts| node.children.filter(|children| children.pending == children.total);
-    let tasks = match &facts.node {
-        Some(node) => {
-            of_focus(node).map_or(0, |children| usize::try_from(children.total).unwrap_or(MANY_TASKS))
-        }
-        None => facts.workspace.as_ref().map_or(0, |workspace| workspace.unstarted_tasks),
+    let tasks = match facts.workspace.as_ref().map_or(0, |workspace| workspace.unstarted_tasks) {
+        0 => facts
+            .node
+            .as_ref()
+            .and_then(of_focus)
+            .map_or(0, |children| usize::try_from(children.total).unwrap_or(MANY_TASKS)),
+        tasks => tasks,
     };
     let (count, none) = match tasks {
         0 => return advice.to_owned(),

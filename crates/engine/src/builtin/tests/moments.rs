@@ -6,11 +6,9 @@ use crate::facts::DigestFacts;
 
 /// (has a focus, has an unstarted plan, expected)
 #[test]
-fn plan_confirm_without_focus_follows_unstarted_plan() {
+fn plan_confirm_follows_unstarted_plan_until_it_was_told() {
     let prompt = event(&CLAUDE_CODE, EventKind::PromptSubmit, "x");
-    for (has_focus, has_plan, expected) in
-        [(false, true, true), (false, false, false), (true, true, false), (true, false, false)]
-    {
+    for (has_focus, has_plan) in [(false, true), (false, false), (true, true), (true, false)] {
         for (lang, text) in [
             (Lang::En, "📋 The plan has 6 tasks and none is started."),
             (Lang::Zh, "📋 计划节点已创建完子任务。"),
@@ -24,12 +22,17 @@ fn plan_confirm_without_focus_follows_unstarted_plan() {
             facts.session.seen_context = Some(ContextHash::of(workspace, facts.node.as_ref()).to_string());
             let decision = run(&prompt, &facts);
             let told = decision.actions.iter().any(|action| action.content.starts_with(text));
-            assert_eq!(told, expected, "{has_focus} {has_plan} {decision:?}");
-            if expected {
+            assert_eq!(told, has_plan, "{has_focus} {decision:?}");
+            if has_plan {
                 assert_eq!(decision.actions.len(), 1);
                 assert!(decision.actions[0].content.len() <= 200, "{decision:?}");
                 assert_eq!(decision.throttle[0].key, "plan_completed");
+                facts.session.has_unconfirmed_plan = true;
                 facts.session.last_injected.insert("plan_completed".into(), NOW - 179_999);
+                facts.session.last_injected.insert("plan_completed".into(), NOW - 180_000);
+                assert!(run(&prompt, &facts).should_respond, "the session created nodes since");
+                facts.session.has_unconfirmed_plan = false;
+                assert!(!run(&prompt, &facts).should_respond, "the user has seen the plan");
                 assert!(!run(&prompt, &facts).should_respond, "throttled");
             }
         }
