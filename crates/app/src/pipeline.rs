@@ -38,7 +38,7 @@ mod state;
 
 pub(crate) use declared::lookup;
 pub(crate) use facts::{KnownContext, has_project_data};
-pub use facts::{add_holders, disabled_rules, overview_facts};
+pub use facts::{add_holders, disabled_rules, overview_facts, workspace_problem};
 pub use load::context_now;
 use load::{DecisionInput, load};
 pub use log::{log_line, write as write_log};

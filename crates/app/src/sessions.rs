@@ -269,7 +269,8 @@ impl SessionService {
         let is_connection = self.core.connection.get().is_some_and(|own| own == session);
         let server = if is_connection { current_process() } else { None };
         let _ = self.core.states().update(session, |state| {
-            state.alive_at = now;
+            // A call shows that the session goes on.
+            (state.alive_at, state.has_ended) = (now, false);
             state.server = server.or(state.server.take());
         });
     }
@@ -285,11 +286,11 @@ impl SessionService {
         let before = session.and_then(|session| {
             let known = context(session)?;
             let seen = states.read(session).seen_context;
-            (seen == Some(known.hash.to_string())).then_some((session, known.node_id))
+            (seen == Some(known.hash.to_string())).then_some((session, known))
         });
         let outcome = work();
         let calls = self.core.take_noted_calls();
-        let mut after = before.and_then(|(session, focus)| Some((session, focus, context(session)?)));
+        let mut after = before.and_then(|(session, before)| Some((session, before, context(session)?)));
         let mut sessions: BTreeSet<&str> = calls.iter().map(|call| call.session.as_str()).collect();
         sessions.extend(after.as_ref().map(|(session, ..)| *session));
         // Errors are ignored: the call itself does not depend on the states.
@@ -297,8 +298,8 @@ impl SessionService {
             let _ = states.update(session, |state| {
                 let own = calls.iter().filter(|call| call.session == session);
                 own.for_each(|call| call.record(state, self.core.now()));
-                if let Some((_, focus, known)) = after.take_if(|(own, ..)| *own == session) {
-                    mark_own_change(state, focus, known);
+                if let Some((_, before, now)) = after.take_if(|(own, ..)| *own == session) {
+                    mark_own_change(state, &before, now);
                 }
             });
         }
@@ -405,10 +406,13 @@ fn client_name(platform: &str) -> Option<&'static str> {
     CLIENTS.find_platform(platform).and_then(|platform| CLIENTS.find(platform)).map(|client| client.name)
 }
 
-/// Returns whether a session is live: its client process runs and this is its latest session. If the process
-/// is unknown or runs several conversations: the session was active within [`LIVE_FOR`]. A session that is
-/// the connection of a server is live while that server runs.
+/// Returns whether a session is live: it did not report its end, its client process runs, and this is its latest
+/// session. If the process is unknown or runs several conversations: the session was active within [`LIVE_FOR`]. A
+/// session that is the connection of a server is live while that server runs.
 pub(crate) fn is_live(states: &States, state: &SessionState, now: Millis) -> bool {
+    if state.has_ended {
+        return false;
+    }
     let platform = CLIENTS.find_platform(&state.platform);
     let has_shared_process = platform.is_some_and(|platform| platform.has_shared_process);
     match &state.client {
@@ -423,10 +427,13 @@ pub(crate) fn is_live(states: &States, state: &SessionState, now: Millis) -> boo
     }
 }
 
-/// Marks the context as known after a call of the session, which had the focus `focus` before.
-fn mark_own_change(state: &mut SessionState, focus: Option<String>, now: KnownContext) {
+/// Marks the context as known after a call of the session, which had the context `before`.
+fn mark_own_change(state: &mut SessionState, before: &KnownContext, now: KnownContext) {
+    if now.node_id == before.node_id && now.problem != before.problem {
+        state.told_problem.clone_from(&now.problem);
+    }
     // The focus may have moved to a node that was changed by others since the session last saw it.
-    let node = now.node_id.as_ref().filter(|_| now.node_id != focus);
+    let node = now.node_id.as_ref().filter(|_| now.node_id != before.node_id);
     let known = node.and_then(|node| state.nodes.get(node));
     let is_changed = known.is_some_and(|known| *known != now.hash.node);
     // After a bind no context has been injected yet, so the session knows none.

@@ -5,7 +5,7 @@ use tanmi_base::hash;
 use crate::facts::{NodeFacts, WorkspaceFacts};
 
 /// A hash of each part of a context that should be injected again when it changes. Status, progress, log and
-/// problem are not included, because they change all the time.
+/// problem are not included, because they change all the time. Only that the node is done counts: it needs no more work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextHash {
     /// Of the name and the goal.
@@ -26,6 +26,9 @@ impl ContextHash {
             rules: digest(&workspace.rules),
             docs: digest(&workspace.docs),
             node: match (node, &workspace.damaged_focus) {
+                (Some(node), _) if node.status.is_done() => {
+                    digest(&[node.id.as_str(), &node.title, &node.requirement, &node.note, "done"])
+                }
                 (Some(node), _) => digest(&[&node.id, &node.title, &node.requirement, &node.note]),
                 (None, Some(damaged)) => digest(&[&damaged.id]),
                 (None, None) => String::new(),

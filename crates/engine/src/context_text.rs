@@ -9,7 +9,8 @@ use crate::builtin::REMINDER_RESERVE;
 use crate::capped_text::CappedText;
 use crate::context_hash::ContextHash;
 use crate::facts::{
-    DamagedNodeFacts, Facts, InProgressFacts, NodeFacts, OverviewFacts, SurroundingsFacts, WorkspaceFacts,
+    DamagedNodeFacts, Facts, HolderFacts, InProgressFacts, NodeFacts, OverviewFacts, ProblemFacts,
+    SurroundingsFacts, WorkspaceFacts,
 };
 use crate::told_rules::{RuleChanges, rule_changes};
 
@@ -19,12 +20,14 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
     let lang = facts.lang;
     let label = |zh: &str, en: &str| label(lang, zh, en);
     let (mut body, pointer) = new_body(lang, max_bytes);
+    let mut surroundings_bytes = SURROUNDINGS_BYTES - PATH_BYTES;
     add_goal(&mut body, lang, workspace);
     body.line(&label("会话", "Session"), &one_line(&facts.session.id));
     if !workspace.rules.is_empty() {
         body.line(&label("规则", "Rules"), &format!("rulesHash {}", workspace.rules_hash));
         workspace.rules.iter().for_each(|rule| body.line("- ", rule));
     }
+    add_workspace_problem(&mut body, lang, workspace.problem.as_ref());
     match (&facts.node, &workspace.damaged_focus) {
         (None, Some(damaged)) => add_damaged(&mut body, lang, damaged),
         (None, None) => {
@@ -44,6 +47,12 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
             add_requirement(&mut body, lang, node);
             add_problem(&mut body, lang, node);
             body.line(&label("备注", "Note"), &node.note);
+            // Empty unless the root is focused, which has no path.
+            let before = body.bytes_left();
+            body.within(SURROUNDINGS_BYTES, |body| {
+                add_overview(body, lang, &facts.session.id, &workspace.overview);
+            });
+            surroundings_bytes = surroundings_bytes.saturating_sub(before - body.bytes_left());
         }
     }
     if let Some((done, total)) = workspace.progress {
@@ -54,7 +63,7 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
         workspace.docs.iter().for_each(|doc| body.line("- ", &one_line(doc)));
     }
     if let Some(node) = &facts.node {
-        body.within(SURROUNDINGS_BYTES - PATH_BYTES, |body| add_surroundings(body, lang, &node.surroundings));
+        body.within(surroundings_bytes, |body| add_surroundings(body, lang, &node.surroundings));
     }
     body.finish(pointer)
 }
@@ -87,24 +96,46 @@ pub fn overview_text(overview: &OverviewFacts, session: &str, lang: Lang) -> Str
     body.finish("…")
 }
 
+/// The maximum widths of a title and of another text in an overview. All its lines so fit, also in Chinese.
+const TITLE_COLUMNS: usize = 40;
+const TEXT_COLUMNS: usize = 60;
+
 /// Adds what is in progress, open problems and what comes next.
 fn add_overview(body: &mut CappedText, lang: Lang, session: &str, overview: &OverviewFacts) {
+    let title = |text: &str| text::fit(&one_line(text), TITLE_COLUMNS);
+    let text = |text: &str| text::fit(&one_line(text), TEXT_COLUMNS);
+    add_workspace_problem(body, lang, overview.problem.as_ref());
     for node in &overview.in_progress {
-        let mut line = format!("{} ({}) {}", fit(&node.title), node.status, node.id);
+        let mut line = format!("{} ({}) {}", title(&node.title), node.status, node.id);
         if let Some((at, log)) = &node.last_log {
             let at = at.to_short(lang);
-            line.push_str(&format!("{}{at} {}", lang.pick("；最近日志 ", "; last log "), fit(log)));
+            line.push_str(&format!("{}{at} {}", lang.pick("；最近日志 ", "; last log "), text(log)));
         }
         line.push_str(&holder_text(node, session, lang));
         body.line(&label(lang, "进行中", "In progress"), &one_line(&line));
     }
     for node in &overview.problems {
-        let line = format!("{} {}: {}", fit(&node.title), node.id, fit(&node.text));
+        let line = format!("{} {}: {}", title(&node.title), node.id, text(&node.text));
         body.line(&label(lang, "未解决的问题", "Open problem"), &one_line(&line));
     }
     let next: Vec<String> =
-        overview.next.iter().map(|node| format!("{} {}", fit(&node.title), node.id)).collect();
+        overview.next.iter().map(|node| format!("{} {}", title(&node.title), node.id)).collect();
     body.line(&label(lang, "接下来", "Next"), &next.join(lang.pick("；", "; ")));
+}
+
+/// Adds the open problem of the workspace itself. It says how to address it, because most problems are those of a node.
+fn add_workspace_problem(body: &mut CappedText, lang: Lang, problem: Option<&ProblemFacts>) {
+    let Some(ProblemFacts { description, next_step }) = problem else { return };
+    let mut line = fit(description);
+    if !next_step.is_empty() {
+        line.push_str(&format!("{}{}", lang.pick("；下一步：", "; next step: "), fit(next_step)));
+    }
+    let name = label(
+        lang,
+        "工作区的问题（nodeId: \"workspace\"）",
+        "Problem of the workspace (nodeId: \"workspace\")",
+    );
+    body.line(&name, &line);
 }
 
 /// Returns who holds a node in progress, since when, and how another session continues it if that session ended.
@@ -116,18 +147,21 @@ fn holder_text(node: &InProgressFacts, session: &str, lang: Lang) -> String {
             (format!("本会话 {at} 开始"), format!("started by this session {at}"))
         }
         (Some(PERSON), _) => (format!("用户 {at} 亲自开始"), format!("started by the user in person {at}")),
+        (Some(_), Some(name)) if node.has_holder_ended => (
+            format!("{name} {at} 开始（会话已结束；node_transition start 继续它）"),
+            format!("started by {name} {at} (session ended; node_transition start continues it)"),
+        ),
         (Some(_), Some(name)) => (format!("{name} {at} 开始"), format!("started by {name} {at}")),
-        (Some(_), None) => (format!("此用户的会话 {at} 开始"), format!("started by this user {at}")),
+        (Some(_), None) if node.has_holder_ended => (
+            format!("由已结束的会话 {at} 开始；node_transition start 继续它"),
+            format!("started by a session that ended, {at}; node_transition start continues it"),
+        ),
+        (Some(_), None) => {
+            (format!("另一个运行中的会话 {at} 开始"), format!("started by another running session {at}"))
+        }
         (None, _) => (format!("无会话认领，自 {at}"), format!("no session holds it since {at}")),
     };
-    let (ended_zh, ended_en) = match node.has_holder_ended {
-        true => (
-            "（会话已结束；node_transition start 继续它）",
-            " (its session ended; node_transition start continues it)",
-        ),
-        false => ("", ""),
-    };
-    lang.pick(format!("；{zh}{ended_zh}"), format!("; {en}{ended_en}"))
+    lang.pick(format!("；{zh}"), format!("; {en}"))
 }
 
 fn fit(text: &str) -> String {
@@ -208,7 +242,12 @@ fn node_line(node: &NodeFacts) -> String {
 
 /// Adds that another agent works on the node, so that this one does not.
 fn add_holder(body: &mut CappedText, lang: Lang, node: &NodeFacts) {
-    if let Some(holder) = node.held_by.as_deref().map(fit) {
+    let holder = node.held_by.as_ref().map(|holder| match holder {
+        HolderFacts::Named(name) => fit(name),
+        HolderFacts::Session => lang.pick("另一个运行中的会话", "another running session").to_owned(),
+        HolderFacts::User => lang.pick("用户本人", "the user in person").to_owned(),
+    });
+    if let Some(holder) = holder {
         let (zh, en) =
             (format!("{holder}；node_next 给出其他工作"), format!("{holder}; node_next gives other work"));
         body.line(&label(lang, "持有者", "Held by"), &lang.pick(zh, en));
@@ -241,6 +280,9 @@ fn add_problem(body: &mut CappedText, lang: Lang, node: &NodeFacts) {
 
 /// Adds the rules that are new and the rules that no longer apply. `told` is `None` if the rules were too long to keep.
 fn add_rule_changes(body: &mut CappedText, lang: Lang, workspace: &WorkspaceFacts, told: Option<&[String]>) {
+    if workspace.rules.is_empty() {
+        return body.line("", lang.pick("规则已全部移除。", "Rules changed: none apply any more."));
+    }
     let hash = &workspace.rules_hash;
     let heading =
         lang.pick(format!("规则已变化（rulesHash {hash}）："), format!("Rules changed (rulesHash {hash}): "));

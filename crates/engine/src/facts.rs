@@ -217,7 +217,8 @@ pub struct WorkspaceFacts {
     pub docs: Vec<String>,
     /// Done and total nodes, if the index has them.
     pub progress: Option<(u64, u64)>,
-    /// Loaded only for the whole context of a session without a focus.
+    pub problem: Option<ProblemFacts>,
+    /// Loaded only for the whole context of a session that has no focus or focuses the root.
     pub overview: OverviewFacts,
     /// The number of tasks of a plan of which none is started, at most 200. Looked up only at a prompt of a
     /// session whose plan is not confirmed.
@@ -235,9 +236,11 @@ pub struct DamagedNodeFacts {
     pub reason: Bilingual,
 }
 
-/// What a session that has no focus needs to know to continue the work.
+/// What a session that has no focus, or focuses the root, needs to know to continue the work.
 #[derive(Clone, Debug, Default)]
 pub struct OverviewFacts {
+    /// The problem of the workspace itself, if the overview stands without its context.
+    pub problem: Option<ProblemFacts>,
     pub in_progress: Vec<InProgressFacts>,
     pub problems: Vec<NodeText>,
     pub next: Vec<NodeText>,
@@ -258,6 +261,17 @@ pub struct InProgressFacts {
     pub has_holder_ended: bool,
     /// When the status last changed.
     pub since: TimeFacts,
+}
+
+/// Who holds a node, other than the session itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HolderFacts {
+    /// A live session of a team, as its person and machine.
+    Named(String),
+    /// Another live session of the user.
+    Session,
+    /// The user, without a session.
+    User,
 }
 
 /// A local time.
@@ -289,8 +303,15 @@ impl TimeFacts {
     }
 }
 
+/// An open problem. The next step can be empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProblemFacts {
+    pub description: String,
+    pub next_step: String,
+}
+
 /// A node with one text about it, such as its problem. The text can be empty.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeText {
     pub id: String,
     pub title: String,
@@ -326,8 +347,8 @@ pub struct NodeFacts {
     pub next_step: String,
     /// Whether the node is a direct child of the root.
     pub is_top: bool,
-    /// The person and the machine of another live session of the team that holds the node.
-    pub held_by: Option<String>,
+    /// Who else holds the node.
+    pub held_by: Option<HolderFacts>,
     /// When the status last changed.
     pub since: Millis,
     pub last_log_at: Option<Millis>,

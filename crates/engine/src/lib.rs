@@ -26,9 +26,9 @@ pub use decide::{Rule, RuleTrace, Verdict, decide, is_already_told};
 pub use escape_tags::escape_tags;
 pub use facts::{
     AvailableFacts, AvailableWorkspace, ChildCounts, DamagedNodeFacts, DayFacts, DeclaredFacts, DeclaredFile,
-    DigestFacts, FactLine, Facts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText,
-    OverviewFacts, ParentFacts, RefusedWriteFacts, SessionFacts, SummaryFacts, SurroundingsFacts, TimeFacts,
-    WorkspaceFacts,
+    DigestFacts, FactLine, Facts, HolderFacts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts,
+    NodeText, OverviewFacts, ParentFacts, ProblemFacts, RefusedWriteFacts, SessionFacts, SummaryFacts,
+    SurroundingsFacts, TimeFacts, WorkspaceFacts,
 };
 pub use render::{CONTEXT_RULES, fit_to_max_bytes, render};
 pub use told_rules::told_rules;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use tanmi_base::{Millis, clock, paths, text};
 use tanmi_engine::{
     AvailableFacts, AvailableWorkspace, ChildCounts, ContextHash, CustomRule, DamagedNodeFacts, DayFacts,
-    DeclaredFacts, Facts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts,
-    ParentFacts, RefusedWriteFacts, SessionFacts, SkipReason, SurroundingsFacts, TimeFacts, WorkspaceFacts,
+    DeclaredFacts, Facts, HolderFacts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText,
+    OverviewFacts, ParentFacts, ProblemFacts, RefusedWriteFacts, SessionFacts, SkipReason, SurroundingsFacts,
+    TimeFacts, WorkspaceFacts,
 };
 use tanmi_event::{BuiltinRuleId, Event, EventKind, Source, StartSource};
 use tanmi_session::{Binding, LostClaim, RefusedWrite, SessionState, States};
@@ -55,8 +56,8 @@ pub fn build(
             told_rules: state.told_rules.clone(),
             told_problem: state.told_problem.clone(),
             prompts: state.prompts,
-            total_prompts: state.total_prompts,
             has_unconfirmed_plan: state.has_unconfirmed_plan,
+            total_prompts: state.total_prompts,
             started_at: state.started_at,
             prompts_since_summary: state.prompts_since_summary,
             completed_since_summary: state.completed_since_summary,
@@ -102,6 +103,8 @@ pub struct KnownContext {
     pub hash: ContextHash,
     pub rules: Vec<String>,
     pub node_id: Option<String>,
+    /// Hash of the open problem of the node.
+    pub problem: Option<String>,
 }
 
 impl KnownContext {
@@ -110,6 +113,7 @@ impl KnownContext {
             hash: ContextHash::of(workspace, node),
             rules: workspace.rules.clone(),
             node_id: node.map(|node| node.id.clone()),
+            problem: node.and_then(NodeFacts::problem_hash),
         }
     }
 
@@ -146,6 +150,7 @@ fn workspace_facts(snapshot: &ContextSnapshot, now: Millis) -> WorkspaceFacts {
         rules_hash: workspace.rules_hash(),
         docs: docs.map(|doc| format!("{}: {}", doc.path, doc.description)).collect(),
         progress: snapshot.progress.map(|progress| (progress.completed, progress.total)),
+        problem: workspace_problem(workspace),
         overview: snapshot.overview.as_ref().map(|it| overview_facts(it, now)).unwrap_or_default(),
         unstarted_tasks: 0,
         damaged_focus: snapshot.damaged_focus.as_ref().map(|damaged| DamagedNodeFacts {
@@ -154,6 +159,15 @@ fn workspace_facts(snapshot: &ContextSnapshot, now: Millis) -> WorkspaceFacts {
             reason: damaged.error.reason.clone(),
         }),
     }
+}
+
+/// Returns the open problem of the workspace itself and its next step.
+pub fn workspace_problem(workspace: &Workspace) -> Option<ProblemFacts> {
+    let problem = workspace.activity.problem.as_ref().filter(|problem| !problem.description.is_empty())?;
+    Some(ProblemFacts {
+        description: problem.description.clone(),
+        next_step: problem.next_step.clone().unwrap_or_default(),
+    })
 }
 
 /// Returns the facts of an overview, as texts.
@@ -190,6 +204,7 @@ pub fn overview_facts(overview: &Overview, now: Millis) -> OverviewFacts {
         text: String::new(),
     };
     OverviewFacts {
+        problem: None,
         in_progress: overview.in_progress.iter().map(in_progress).collect(),
         problems: overview.with_problem.iter().map(problem).collect(),
         next: overview.next.iter().map(next).collect(),
@@ -226,16 +241,25 @@ pub fn add_holders(
     }
 }
 
-/// Returns the person and the machine of another session of a team that holds a node and is alive.
+/// Returns who else holds a node: the user, or another session that is alive.
 pub fn other_holder(
+    caller: &Caller<'_>,
     node: &Node,
     session: &str,
-    now: Millis,
     project: impl FnOnce() -> Arc<dyn Project>,
-) -> Option<String> {
-    let holder = node.started_by.as_deref().filter(|holder| *holder != session && *holder != PERSON)?;
+) -> Option<HolderFacts> {
+    let is_other = |holder: &&str| *holder != session && !node.status.is_done();
+    let holder = match node.started_by.as_deref().filter(is_other)? {
+        PERSON => return Some(HolderFacts::User),
+        holder => holder,
+    };
     let presence = presence::of_project(project().as_ref());
-    presence.name(holder).filter(|_| presence.is_live(holder, now))
+    if let Some(name) = presence.name(holder) {
+        return presence.is_live(holder, caller.now).then_some(HolderFacts::Named(name));
+    }
+    let states = States::new(caller.home);
+    let is_here = states.exists(holder) && is_live(&states, &states.read(holder), caller.now);
+    is_here.then_some(HolderFacts::Session)
 }
 
 fn log_line(entry: &LogEntry) -> String {
@@ -387,6 +411,7 @@ pub fn available(
         focus = focus.take().or_else(|| snapshot.node.take());
         let overview = has_overview.then(|| snapshots.overview(&workspace.id)).flatten();
         let mut overview = overview.map(|it| overview_facts(&it, caller.now)).unwrap_or_default();
+        overview.problem = workspace_problem(workspace).filter(|_| has_overview);
         let states = States::new(caller.home);
         add_holders(&mut overview, project.as_ref(), &states, &event.session, caller.now);
         Some(AvailableWorkspace { id, name, created_at: workspace.created_at, progress, overview })

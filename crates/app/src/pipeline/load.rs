@@ -98,7 +98,7 @@ pub fn load(
             EventKind::SessionStart | EventKind::PromptSubmit | EventKind::SubagentStart
         );
         if let (Some(focus), Some(node), true) = (&snapshot.node, &mut facts.node, tells_focus) {
-            node.held_by = facts::other_holder(focus, &event.session, caller.now, snapshots);
+            node.held_by = facts::other_holder(caller, focus, &event.session, snapshots);
         }
     }
     let rules = rules::flatten(&files);

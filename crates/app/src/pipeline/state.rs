@@ -10,7 +10,8 @@ use super::facts::KnownContext;
 
 /// Without an event id, two runs of different hook commands within this time count as the same event.
 const SAME_EVENT_WINDOW: Millis = 10_000;
-/// Maximum number of nodes whose hashes are kept per session; the smallest ids are dropped first.
+/// Maximum number of nodes whose hashes are kept per session. The smallest other id, which is that of the oldest
+/// node, is dropped first.
 const MAX_NODES: usize = 30;
 /// Injection times older than this are deleted. Longer than any throttle, so no throttle ends early.
 const FORGET_AFTER: Millis = 2 * 86_400_000;
@@ -100,9 +101,11 @@ pub fn mark_seen(state: &mut SessionState, known: KnownContext) {
     state.seen_context = Some(known.hash.to_string());
     state.told_rules = told_rules(known.rules);
     if let Some(node) = known.node_id {
-        state.nodes.insert(node, known.hash.node);
-        while state.nodes.len() > MAX_NODES {
-            state.nodes.pop_first();
+        state.nodes.insert(node.clone(), known.hash.node);
+        if state.nodes.len() > MAX_NODES
+            && let Some(oldest) = state.nodes.keys().find(|id| **id != node).cloned()
+        {
+            state.nodes.remove(&oldest);
         }
     }
 }
@@ -127,6 +130,10 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
         && (has_declared || declared.known_because.is_some())
     {
         state.declared = Some(declared.digest.clone());
+    }
+    if decision.actions.iter().any(|action| action.rule == BuiltinRuleId::BindingLost) {
+        // The session was told that its goal and rules do not count. When the workspace is back, it needs them again.
+        state.seen_context = None;
     }
     if decision.actions.iter().any(|action| action.rule == BuiltinRuleId::ClaimLost) {
         state.lost_claims.clear();

@@ -17,7 +17,7 @@ pub struct BindResult {
     pub success: bool,
     pub message: String,
     pub binding: BindingView,
-    /// What is in progress, open problems and what comes next, if the bind names no node.
+    /// What is in progress, open problems and what comes next, if the bind names no node but the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overview: Option<String>,
     /// How the agent can read the context at once.
@@ -61,7 +61,8 @@ impl SessionService {
             other: Default::default(),
         };
         let previous = self.core.stores.bindings.bind(session, &binding)?;
-        let overview = node.is_none().then(|| self.overview(&ws, session, lang)).flatten();
+        let is_overview_due = node.as_ref().is_none_or(NodeId::is_root);
+        let overview = is_overview_due.then(|| self.overview(&ws, &workspace, session, lang)).flatten();
         let is_by_agent = self.core.env.operator == Operator::Ai;
         // If the user binds a session again to move its focus, its next prompt tells the change.
         let is_moved =
@@ -84,9 +85,16 @@ impl SessionService {
     }
 
     /// Returns the overview of a workspace for a session without a focus, if there is work.
-    fn overview(&self, ws: &WorkspaceRef, session: &str, lang: Lang) -> Option<String> {
+    fn overview(
+        &self,
+        ws: &WorkspaceRef,
+        workspace: &Workspace,
+        session: &str,
+        lang: Lang,
+    ) -> Option<String> {
         let now = self.core.now();
         let mut facts = pipeline::overview_facts(&ws.project.snapshots().overview(&ws.id)?, now);
+        facts.problem = pipeline::workspace_problem(workspace);
         pipeline::add_holders(&mut facts, ws.project.as_ref(), &self.core.states(), session, now);
         let text = tanmi_engine::overview_text(&facts, session, lang);
         (!text.is_empty()).then_some(text)

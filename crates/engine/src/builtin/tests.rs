@@ -7,10 +7,12 @@ use tanmi_workspace::model::NodeStatus;
 
 use super::*;
 use crate::context_hash::ContextHash;
+use crate::context_text::overview_text;
 use crate::facts::{
-    AvailableFacts, AvailableWorkspace, ChildCounts, DamagedNodeFacts, DayFacts, FactLine, InProgressFacts,
-    LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts, RefusedWriteFacts,
-    SessionFacts, SummaryFacts, SurroundingsFacts, TimeFacts, WorkspaceFacts,
+    AvailableFacts, AvailableWorkspace, ChildCounts, DamagedNodeFacts, DayFacts, FactLine, HolderFacts,
+    InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts,
+    ProblemFacts, RefusedWriteFacts, SessionFacts, SummaryFacts, SurroundingsFacts, TimeFacts,
+    WorkspaceFacts,
 };
 use crate::{BUILTIN_RULES, decide};
 
@@ -144,7 +146,9 @@ fn with_overview(lang: Lang) -> Facts {
             _ => time("2025-12-09 13:00:00", DayFacts::Other),
         },
     };
+    let problem = ProblemFacts { description: "KMS access is missing".into(), next_step: "ask ops".into() };
     let overview = OverviewFacts {
+        problem: None,
         in_progress: vec![
             in_progress(Some("abc123")),
             in_progress(Some("other")),
@@ -156,7 +160,8 @@ fn with_overview(lang: Lang) -> Facts {
         next: vec![node("node-c", "Check tokens", ""), node("node-d", "Roll out", "")],
     };
     let mut facts = Facts { node: None, ..bound(lang) };
-    facts.workspace.as_mut().unwrap().overview = overview;
+    let workspace = facts.workspace.as_mut().unwrap();
+    (workspace.overview, workspace.problem) = (overview, Some(problem));
     facts
 }
 
@@ -198,7 +203,8 @@ fn builtin_rules_by_event_and_platform_inject_expected_text() {
             show("start, bound", injected_text(&start, &bound(lang)));
             show("start, bound, with surroundings", injected_text(&start, &with_surroundings(lang)));
             let mut held = bound(lang);
-            held.node.as_mut().unwrap().held_by = Some("bob (build-server · Claude Code)".into());
+            held.node.as_mut().unwrap().held_by =
+                Some(HolderFacts::Named("bob (build-server · Claude Code)".into()));
             show("start, bound, held by another", injected_text(&start, &held));
             show("start, bound, no focus", injected_text(&start, &with_overview(lang)));
             show("start, unbound", injected_text(&start, &unbound(lang)));
@@ -394,9 +400,49 @@ fn surroundings_are_capped_and_cut_after_the_node() {
     assert!(text.len() > plain.len() + 1000 && text.len() <= plain.len() + 2050, "{}", text.len());
     assert!(text.contains("Progress: ") && text.contains("context_get"), "{text}");
     let mut facts = with_overview(Lang::En);
-    facts.workspace.as_mut().unwrap().overview.problems =
+    let workspace = facts.workspace.as_mut().unwrap();
+    workspace.problem = None;
+    workspace.overview.problems =
         vec![NodeText { text: "very long ".repeat(500), ..NodeText::default() }; 50];
     assert!(texts(&start, &facts).remove(0).len() <= plain.len() + 2050);
+}
+
+#[test]
+fn overview_with_long_texts_fits_and_ends_with_the_next_nodes() {
+    for lang in [Lang::En, Lang::Zh] {
+        let long = lang.pick("很长的文字".repeat(40), "very long text ".repeat(40));
+        let node = || NodeText { id: "node-mj2hy912-u02rz9".into(), title: long.clone(), text: long.clone() };
+        let mut overview = with_overview(lang).workspace.unwrap().overview;
+        overview.in_progress.truncate(3);
+        for in_progress in &mut overview.in_progress {
+            (in_progress.title, in_progress.last_log.as_mut().unwrap().1) = (long.clone(), long.clone());
+        }
+        (overview.problems, overview.next) = (vec![node(), node(), node()], vec![node(), node(), node()]);
+        let text = overview_text(&overview, "abc123", lang);
+        let last = text.lines().last().unwrap();
+        assert!(
+            last.starts_with(lang.pick("接下来：", "Next: ")) && last.matches("node-").count() == 3,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn context_with_root_as_focus_tells_what_is_next() {
+    let start = event(&CLAUDE_CODE, EventKind::SessionStart, "");
+    let mut facts = with_overview(Lang::En);
+    let node = NodeFacts {
+        id: "root".into(),
+        title: "Rework auth".into(),
+        status: NodeStatus::Monitoring,
+        ..NodeFacts::default()
+    };
+    facts.node = Some(node);
+    let text = texts(&start, &facts).remove(0);
+    for part in ["Focused node: Rework auth (monitoring) root", "In progress: ", "Next: Check tokens node-c"]
+    {
+        assert!(text.contains(part), "{part} in {text}");
+    }
 }
 
 #[test]

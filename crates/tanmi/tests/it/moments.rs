@@ -11,12 +11,13 @@ mod archived;
 mod changes;
 mod claims;
 mod digest;
+mod holders;
 mod plan;
 
 const DAY: i64 = 86_400_000;
 
 /// Runs a command in the shell of an agent's session. It must succeed.
-fn run_as(env: &TestEnv, session: &str, args: &[&str]) -> String {
+pub fn run_as(env: &TestEnv, session: &str, args: &[&str]) -> String {
     let output = env.command(args).env("CLAUDE_CODE_SESSION_ID", session).output().unwrap();
     assert!(output.status.success(), "{args:?} {output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -46,8 +47,8 @@ fn bind_without_focus_tells_work_in_progress_problem_and_next() {
     let bound = client.expect_ok("session_bind", json!({"sessionId": "day-2", "workspaceId": ws}));
     let overview = bound["overview"].as_str().unwrap();
     let in_progress = format!(
-        "In progress: Issue tokens (implementing) {issue}; last log yesterday 05:48 signed with RS256; started by this \
-         user yesterday 05:48 (its session ended; node_transition start continues it)\n"
+        "In progress: Issue tokens (implementing) {issue}; last log yesterday 05:48 signed with RS256; started by a \
+         session that ended, yesterday 05:48; node_transition start continues it\n"
     );
     assert!(overview.starts_with(&in_progress), "{overview}");
     assert!(overview.contains(&format!("Open problem: Check tokens {check}: clock skew")), "{overview}");

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::agent::Agent;
 use crate::env::TestEnv;
 use crate::mcp::Client;
+use crate::moments::run_as;
 
 /// As long as the session ids of most clients.
 const SESSION: &str = "0a1b2c3d-1111-4222-8333-444455556666";
@@ -35,7 +36,9 @@ impl Project {
         let issue = node(&plan, "execution", "Issue tokens", "A login returns a signed token that expires");
         node(&plan, "execution", "Check tokens", "Every request checks signature and expiry");
         node("root", "execution", "Roll out", "Cookies are accepted for one more release");
-        env.ok(&["node", "transition", &issue, "--action", "start"]);
+        // As most nodes, it is held by the session that is measured.
+        let start = ["node", "transition", &issue, "--workspace", &workspace, "--action", "start"];
+        run_as(&env, SESSION, &start);
         for line in ["read the RFC", "chose a library", "signed with RS256"] {
             env.ok(&["log", "--node", &issue, line]);
         }
@@ -75,8 +78,7 @@ fn digest() -> usize {
         &["problem", "--node", node, "clock skew between hosts"],
         &["memory", "save-fact", "Keys rotate every week"],
     ] {
-        let output = env.command(args).env("CLAUDE_CODE_SESSION_ID", "before").output().unwrap();
-        assert!(output.status.success(), "{args:?} {output:?}");
+        run_as(env, "before", args);
     }
     Agent::claude(env, "before").send("SessionEnd", "sessionEnd", json!({"reason": "logout"}));
     let start = project.agent().start("startup");

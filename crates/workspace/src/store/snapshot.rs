@@ -18,7 +18,7 @@ pub struct ContextSnapshot {
     pub progress: Option<Progress>,
     /// The surroundings of the focused node.
     pub surroundings: Option<Surroundings>,
-    /// Read only if no node is focused.
+    /// Read only if no node but the root is focused.
     pub overview: Option<Overview>,
 }
 
@@ -44,7 +44,7 @@ impl ContextSnapshot {
                 .and_then(|source| source.counts(None))
                 .map(|counts| counts.progress()),
             surroundings: node.as_ref().zip(deep).map(|(node, source)| Surroundings::of(source, node)),
-            overview: deep.filter(|_| node.is_none()).map(Overview::of),
+            overview: deep.filter(|_| node.as_ref().is_none_or(|node| node.id.is_root())).map(Overview::of),
             damaged_focus: None,
             workspace,
             node,

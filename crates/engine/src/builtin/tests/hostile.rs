@@ -37,7 +37,10 @@ fn hostile_facts(lang: Lang) -> Facts {
     let time = || TimeFacts { stamp: text(), day: DayFacts::Other };
     let damaged =
         DamagedNodeFacts { id: text(), place: text(), reason: tanmi_base::Bilingual::new(text(), text()) };
+    let problem = || ProblemFacts { description: text(), next_step: text() };
+    let node = || NodeText { id: text(), title: text(), text: text() };
     let overview = OverviewFacts {
+        problem: Some(problem()),
         in_progress: vec![InProgressFacts {
             id: text(),
             title: text(),
@@ -48,8 +51,8 @@ fn hostile_facts(lang: Lang) -> Facts {
             has_holder_ended: true,
             since: time(),
         }],
-        problems: vec![NodeText { id: text(), title: text(), text: text() }],
-        next: vec![NodeText { id: text(), title: text(), text: text() }],
+        problems: vec![node()],
+        next: vec![node()],
     };
     Facts {
         session: SessionFacts {
@@ -68,6 +71,7 @@ fn hostile_facts(lang: Lang) -> Facts {
             rules_hash: text(),
             docs: vec![text()],
             progress: None,
+            problem: Some(problem()),
             overview: overview.clone(),
             unstarted_tasks: 3,
             damaged_focus: Some(damaged),
