@@ -5,10 +5,11 @@
 //! a call, in the one write of the session state.
 
 use tanmi_base::{Millis, clock, secrets, text};
-use tanmi_engine::DigestFacts;
-use tanmi_event::Event;
+use tanmi_engine::{DigestFacts, NodeText};
+use tanmi_event::{Event, StartSource};
 use tanmi_session::{SessionState, States};
-use tanmi_workspace::model::NodeStatus;
+use tanmi_workspace::model::{NodeStatus, WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::store::SnapshotDepth;
 
 use crate::pipeline::{self, Caller};
 use crate::sessions::is_live;
@@ -64,7 +65,8 @@ impl SessionCall {
 
     /// Adds the call to the state of its session. `at` is the current time.
     pub fn record(&self, state: &mut SessionState, at: Millis) {
-        state.alive_at = at;
+        // A call shows that the session goes on, also after it reported its end.
+        (state.alive_at, state.has_ended) = (at, false);
         if let CallChange::Moved { node, .. } = &self.change {
             // The session has the node again, or knows what became of it.
             state.lost_claims.retain(|claim| claim.node != *node);
@@ -133,8 +135,11 @@ pub(crate) fn nodes_of_calls(state: &SessionState) -> Vec<((String, String), Str
     state.calls.iter().filter_map(parse).collect()
 }
 
-/// Returns the digest of the session that last worked in the project of the event. `None` if that session
-/// wrote a summary or is still live, or if this session knows the digest.
+/// The number of sessions among which the one to tell of is looked for.
+const MAX_SESSIONS: usize = 8;
+
+/// Returns the digest of the session that last worked in the project of the event and ended without a summary. `None` if
+/// a later session, which was told of the work at its start, is live or wrote a summary.
 pub(crate) fn find_digest(
     caller: &Caller<'_>,
     event: &Event,
@@ -144,19 +149,67 @@ pub(crate) fn find_digest(
     let project = caller.stores.projects.in_folder(trust.project());
     let states = States::new(caller.home);
     let others = states.sessions_of_project(project.id().as_str()).into_iter();
-    let mut others = others.filter(|session| *session != event.session).map(|session| states.read(&session));
-    let last = others.next().filter(|last| last.has_ended || !is_live(&states, last, caller.now))?;
-    let digest = digest_of(&last, project.id().as_str())?;
     // Its texts come from the project. Only files can come with a clone.
     let is_refused = project.maintenance().is_some() && !trust.is_trusted();
-    let has_data = pipeline::has_project_data(caller, trust.project());
-    (has_data && !is_refused && state.told_digest.as_ref() != Some(&digest.id)).then_some(digest)
+    if is_refused || !pipeline::has_project_data(caller, trust.project()) {
+        return None;
+    }
+    let others = others.filter(|session| *session != event.session).take(MAX_SESSIONS);
+    // When the latest of the sessions before began. What ended until then was told to it at its start.
+    let mut began = Millis::MIN;
+    for session in others {
+        let session = states.read(&session);
+        if session.alive_at <= began {
+            break;
+        }
+        let digest = digest_of(&session, project.id().as_str());
+        let Some(mut digest) = digest.filter(|_| !is_live(&states, &session, caller.now)) else {
+            began = began.max(session.started_at);
+            continue;
+        };
+        // A compaction removed what this session was told.
+        digest.is_known = state.told_digest.as_ref() == Some(&digest.id)
+            && event.payload.start != Some(StartSource::Compact);
+        return keep_present(caller, &session.session, digest);
+    }
+    None
+}
+
+/// Leaves out what no longer holds: problems that were solved, nodes that were deleted. Returns `None` if the workspace
+/// of the session is archived or gone.
+fn keep_present(caller: &Caller<'_>, session: &str, mut digest: DigestFacts) -> Option<DigestFacts> {
+    // A session without a binding named its workspaces itself.
+    let Some(binding) = caller.stores.bindings.find(session).ok().flatten() else { return Some(digest) };
+    let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
+    let project = caller.stores.projects.in_folder(&binding.project);
+    let header = project.workspaces().header(&id).ok()??;
+    if header.status != WorkspaceStatus::Active {
+        return None;
+    }
+    let node_of = |line: &NodeText| {
+        project.snapshots().context_snapshot(&id, Some(&line.id), SnapshotDepth::Focus)?.node
+    };
+    digest.problems.retain(|line| match line.id.as_str() {
+        "workspace" => pipeline::workspace_problem(&header).is_some(),
+        _ => node_of(line).is_some_and(|node| {
+            let problem = node.activity.problem.as_ref().filter(|_| !node.status.is_done());
+            problem.is_some_and(|problem| !problem.description.is_empty())
+        }),
+    });
+    digest.moved.retain_mut(|line| match node_of(line) {
+        Some(node) => {
+            line.text = node.status.to_string();
+            true
+        }
+        None => false,
+    });
+    has_work(&digest).then_some(digest)
 }
 
 /// Returns the digest of the calls of a session in a project, if it worked there.
 pub(crate) fn digest_of(state: &SessionState, project: &str) -> Option<DigestFacts> {
     let mut digest = DigestFacts { is_partial: state.calls.len() >= MAX_CALLS, ..DigestFacts::default() };
-    let (mut moved, mut problems) = (Vec::new(), Vec::new());
+    let (mut moved, mut problems, mut last_log) = (Vec::new(), Vec::new(), ("", ""));
     for line in &state.calls {
         let mut fields = line.splitn(5, ' ');
         let mut field = || fields.next().unwrap_or_default();
@@ -166,20 +219,23 @@ pub(crate) fn digest_of(state: &SessionState, project: &str) -> Option<DigestFac
         }
         digest.at = at.replace('T', " ").chars().take("YYYY-MM-DD HH:MM".len()).collect();
         match change {
-            "logged" => (digest.log_lines, digest.last_log) = (digest.log_lines + 1, text.to_owned()),
-            "problem" => replace(&mut problems, node, format!("{node}: {text}")),
-            "cleared" => problems.retain(|(known, _)| known != node),
+            "logged" => {
+                digest.log_lines += 1;
+                last_log = (node, text);
+            }
+            "problem" => replace(&mut problems, node, "", text),
+            "cleared" => remove(&mut problems, node),
             "deleted" => {
-                moved.retain(|(known, _)| known != node);
-                problems.retain(|(known, _)| known != node);
+                remove(&mut moved, node);
+                remove(&mut problems, node);
             }
             "fact" => digest.facts += 1,
             _ => {
                 if let Some(status) = change.strip_prefix("moved-") {
                     if NodeStatus::from_word(status).is_some_and(NodeStatus::is_done) {
-                        problems.retain(|(known, _)| known != node);
+                        remove(&mut problems, node);
                     }
-                    replace(&mut moved, node, format!("{text} ({status}) {node}"));
+                    replace(&mut moved, node, text, status);
                 }
             }
         }
@@ -188,19 +244,32 @@ pub(crate) fn digest_of(state: &SessionState, project: &str) -> Option<DigestFac
     digest.more_moved = moved.len().saturating_sub(NAMED);
     digest.moved = last_named(moved);
     digest.problems = last_named(problems);
-    let has_work = !digest.moved.is_empty() || !digest.problems.is_empty() || digest.log_lines > 0;
-    has_work.then_some(digest)
+    let (node, text) = last_log;
+    digest.last_log = match digest.moved.iter().any(|moved| moved.id == node) {
+        // Most log entries are those of a node that is named already.
+        true => text.to_owned(),
+        false => format!("{node}: {text}"),
+    };
+    has_work(&digest).then_some(digest)
 }
 
-/// Puts the text of a node at the end, in place of its previous text.
-fn replace(texts: &mut Vec<(String, String)>, node: &str, text: String) {
-    texts.retain(|(known, _)| known != node);
-    texts.push((node.to_owned(), text));
+fn has_work(digest: &DigestFacts) -> bool {
+    !digest.moved.is_empty() || !digest.problems.is_empty() || digest.log_lines > 0
 }
 
-/// Returns the last texts, the latest first.
-fn last_named(texts: Vec<(String, String)>) -> Vec<String> {
-    texts.into_iter().rev().take(NAMED).map(|(_, text)| text).collect()
+/// Puts a node at the end, in place of what was known of it.
+fn replace(nodes: &mut Vec<NodeText>, id: &str, title: &str, text: &str) {
+    remove(nodes, id);
+    nodes.push(NodeText { id: id.to_owned(), title: title.to_owned(), text: text.to_owned() });
+}
+
+fn remove(nodes: &mut Vec<NodeText>, id: &str) {
+    nodes.retain(|known| known.id != id);
+}
+
+/// Returns the last nodes, the latest first.
+fn last_named(nodes: Vec<NodeText>) -> Vec<NodeText> {
+    nodes.into_iter().rev().take(NAMED).collect()
 }
 
 #[cfg(test)]

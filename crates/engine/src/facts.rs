@@ -150,18 +150,32 @@ pub struct DigestFacts {
     pub id: String,
     /// Local time of the last call.
     pub at: String,
-    /// `title (status) id` of the nodes that it moved last, the latest first.
-    pub moved: Vec<String>,
+    /// The nodes that it moved last, the latest first. The text is the status.
+    pub moved: Vec<NodeText>,
     /// The number of nodes that it moved before these.
     pub more_moved: usize,
-    /// `id: description` of the problems that it left open, the latest first.
-    pub problems: Vec<String>,
+    /// The problems that it left open, the latest first, without titles.
+    pub problems: Vec<NodeText>,
     pub log_lines: usize,
     pub last_log: String,
     /// The number of facts that it saved.
     pub facts: usize,
     /// Whether the session made more calls than are kept.
     pub is_partial: bool,
+    /// Whether this session was told of it and still knows it.
+    pub is_known: bool,
+}
+
+impl DigestFacts {
+    /// Returns the moved nodes as `title (status) id`.
+    pub fn moved_lines(&self) -> Vec<String> {
+        self.moved.iter().map(|node| format!("{} ({}) {}", node.title, node.text, node.id)).collect()
+    }
+
+    /// Returns the problems as `id: description`.
+    pub fn problem_lines(&self) -> Vec<String> {
+        self.problems.iter().map(|node| format!("{}: {}", node.id, node.text)).collect()
+    }
 }
 
 #[derive(Clone, Debug, Default)]

@@ -35,8 +35,16 @@ fn digest_of_calls_names_last_status_open_problems_and_counts() {
         call(CallChange::SavedFact),
     ]);
     let digest = digest_of(&state, "p").unwrap();
-    assert_eq!(digest.moved, ["Issue tokens (completed) node-a", "Check tokens (implementing) node-b"]);
-    assert_eq!(digest.problems, ["node-c: no time"], "the problem of a completed node is over");
+    let node = |id: &str, title: &str, text: &str| NodeText {
+        id: id.into(),
+        title: title.into(),
+        text: text.into(),
+    };
+    assert_eq!(
+        digest.moved,
+        [node("node-a", "Issue tokens", "completed"), node("node-b", "Check tokens", "implementing")]
+    );
+    assert_eq!(digest.problems, [node("node-c", "", "no time")], "the problem of a completed node is over");
     assert_eq!((digest.log_lines, digest.last_log.as_str(), digest.facts), (2, "signed with RS256", 1));
     assert_eq!((digest.at.len(), digest.more_moved, digest.is_partial), (16, 0, false));
     assert_eq!((state.completed_since_summary, state.has_unconfirmed_plan), (1, false));
@@ -103,9 +111,9 @@ fn record_summary_keeps_calls_of_other_projects() {
     let mut state = state_after(&[logged("first"), in_other(logged("second"))]);
     record_summary(&mut state, "p");
     assert_eq!(digest_of(&state, "p"), None);
-    assert_eq!(digest_of(&state, "other").unwrap().last_log, "second");
+    assert_eq!(digest_of(&state, "other").unwrap().last_log, "node-a: second");
     logged("third").record(&mut state, 0);
     in_other(logged("fourth")).record(&mut state, 0);
     assert_eq!(digest_of(&state, "p"), None, "the summary replaces the digest");
-    assert_eq!(digest_of(&state, "other").unwrap().last_log, "fourth");
+    assert_eq!(digest_of(&state, "other").unwrap().last_log, "node-a: fourth");
 }

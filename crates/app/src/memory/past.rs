@@ -69,10 +69,10 @@ impl MemoryService {
             Some(SessionDigest {
                 session_id: session,
                 platform: state.platform,
-                at: found.at,
-                moved: found.moved,
+                moved: found.moved_lines(),
                 more_moved: found.more_moved,
-                problems: found.problems,
+                problems: found.problem_lines(),
+                at: found.at,
                 log_lines: found.log_lines,
                 last_log: found.last_log,
                 facts: found.facts,

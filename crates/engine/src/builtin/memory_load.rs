@@ -46,7 +46,7 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, budget: usize) -> String {
         // Core memory is a document of the user and keeps its lines; only tags are escaped.
         body.line("", &memory.core);
     }
-    if let Some(digest) = &memory.digest {
+    if let Some(digest) = memory.digest.as_ref().filter(|digest| !digest.is_known) {
         body.within(DIGEST_BYTES, |body| add_digest(body, lang, digest));
     }
     if let Some(summary) = &memory.summary {
@@ -151,9 +151,9 @@ fn add_digest(body: &mut CappedText, lang: Lang, digest: &DigestFacts) {
         ),
     });
     let (separator, count) = (lang.pick("；", "; "), digest.more_moved);
-    let problems = text::one_line(&digest.problems.join(separator));
+    let problems = text::one_line(&digest.problem_lines().join(separator));
     body.within(DIGEST_PROBLEM_BYTES, |body| body.line(lang.pick("- 问题：", "- Problem: "), &problems));
-    let mut moved = digest.moved.join(separator);
+    let mut moved = digest.moved_lines().join(separator);
     if count > 0 {
         moved.push_str(&lang.pick(format!("；另有 {count} 个"), format!("; {count} more")));
     }

@@ -4,7 +4,6 @@
 use super::*;
 use crate::facts::DigestFacts;
 
-/// (has a focus, has an unstarted plan, expected)
 #[test]
 fn plan_confirm_follows_unstarted_plan_until_it_was_told() {
     let prompt = event(&CLAUDE_CODE, EventKind::PromptSubmit, "x");
@@ -27,29 +26,37 @@ fn plan_confirm_follows_unstarted_plan_until_it_was_told() {
                 assert_eq!(decision.actions.len(), 1);
                 assert!(decision.actions[0].content.len() <= 200, "{decision:?}");
                 assert_eq!(decision.throttle[0].key, "plan_completed");
-                facts.session.has_unconfirmed_plan = true;
                 facts.session.last_injected.insert("plan_completed".into(), NOW - 179_999);
+                facts.session.has_unconfirmed_plan = true;
+                assert!(!run(&prompt, &facts).should_respond, "throttled");
                 facts.session.last_injected.insert("plan_completed".into(), NOW - 180_000);
                 assert!(run(&prompt, &facts).should_respond, "the session created nodes since");
                 facts.session.has_unconfirmed_plan = false;
                 assert!(!run(&prompt, &facts).should_respond, "the user has seen the plan");
-                assert!(!run(&prompt, &facts).should_respond, "throttled");
             }
         }
     }
+}
+
+fn node(id: &str, title: &str, text: &str) -> NodeText {
+    NodeText { id: id.into(), title: title.into(), text: text.into() }
 }
 
 fn digest() -> DigestFacts {
     DigestFacts {
         id: "s 2025-12-10 18:07".into(),
         at: "2025-12-10 18:07".into(),
-        moved: vec!["Issue tokens (completed) node-a".into(), "Check tokens (implementing) node-b".into()],
+        moved: vec![
+            node("node-a", "Issue tokens", "completed"),
+            node("node-b", "Check tokens", "implementing"),
+        ],
         more_moved: 2,
-        problems: vec!["node-b: clock skew".into()],
+        problems: vec![node("node-b", "", "clock skew")],
         log_lines: 3,
         last_log: "signed with RS256".into(),
         facts: 1,
         is_partial: false,
+        is_known: false,
     }
 }
 
@@ -96,8 +103,8 @@ fn memory_load_long_digest_tells_problems_and_nodes() {
     // As long as a session state keeps them.
     let title = "很".repeat(40);
     let digest = DigestFacts {
-        moved: vec![format!("{title} (implementing) node-mj2hy912-u02rz9"); 4],
-        problems: vec![format!("node-mj2hy912-u02rz9: {title}"); 4],
+        moved: vec![node("node-mj2hy912-u02rz9", &title, "implementing"); 4],
+        problems: vec![node("node-mj2hy912-u02rz9", "", &title); 4],
         ..digest()
     };
     let text = memory_text(Lang::Zh, digest, None);
@@ -107,7 +114,7 @@ fn memory_load_long_digest_tells_problems_and_nodes() {
 #[test]
 fn memory_load_long_digest_is_cut() {
     for lang in [Lang::En, Lang::Zh] {
-        let long = || vec!["很长的标题 very long".repeat(30); 4];
+        let long = || vec![node("node-a", &"很长的标题".repeat(60), &"very long".repeat(60)); 4];
         let digest = DigestFacts { moved: long(), problems: long(), ..digest() };
         let text = memory_text(lang, digest, None);
         let pointer = text.lines().last().unwrap();

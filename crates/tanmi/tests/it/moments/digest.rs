@@ -81,6 +81,49 @@ fn nodes_that_the_session_deleted_are_not_told() {
 }
 
 #[test]
+fn digest_tells_what_became_of_nodes_and_problems_since() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "day-1", "--workspace", &ws]);
+    let node = work_as(&env, "day-1", &ws);
+    end(&Agent::claude(&env, "day-1"));
+    env.ok(&["problem", "--workspace", &ws, "--node", &node, "--clear"]);
+    env.ok(&["done", &node, "--conclusion", "c", "--force"]);
+    let start = Agent::claude(&env, "day-2").start("startup");
+    assert!(start.contains(&format!("- Nodes: Issue tokens (completed) {node}\n")), "{start}");
+    assert!(start.contains(DERIVED) && !start.contains("clock skew"), "the problem was solved: {start}");
+    env.ok(&["workspace", "archive", &ws]);
+    assert!(!Agent::claude(&env, "day-3").start("startup").contains(DERIVED), "archived");
+}
+
+#[test]
+fn digest_is_told_again_after_a_compaction() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    work_as(&env, "day-1", &ws);
+    end(&Agent::claude(&env, "day-1"));
+    let agent = Agent::claude(&env, "day-2");
+    assert!(agent.start("startup").contains(DERIVED));
+    assert!(!agent.start("resume").contains(DERIVED));
+    assert!(agent.start("compact").contains(DERIVED), "the conversation was shortened");
+}
+
+#[test]
+fn session_that_ended_beside_a_running_one_is_told() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    run_as(&env, "second", &["log", "--workspace", &ws, "--node", "workspace", "at work"]);
+    Agent::claude(&env, "first").start("startup");
+    env.tick(60_000);
+    work_as(&env, "first", &ws);
+    end(&Agent::claude(&env, "first"));
+    env.tick(60_000);
+    run_as(&env, "second", &["log", "--workspace", &ws, "--node", "workspace", "still at work"]);
+    let start = Agent::claude(&env, "third").start("startup");
+    assert!(start.contains("last: signed with RS256"), "{start}");
+}
+
+#[test]
 fn own_summary_wins_over_digest() {
     let env = TestEnv::new();
     let ws = env.init();
@@ -187,5 +230,5 @@ fn resumed_session_after_its_summary_is_told_as_digest() {
     run_as(&env, "day-1", &["log", "--workspace", &ws, "--node", "workspace", "after the resume"]);
     end(&first);
     let start = Agent::claude(&env, "day-3").start("startup");
-    assert!(start.contains("- Log lines: 1, last: after the resume"), "{start}");
+    assert!(start.contains("- Log lines: 1, last: workspace: after the resume"), "{start}");
 }
