@@ -18,7 +18,7 @@ fn focus_that_another_running_session_holds_is_told_with_other_work() {
     assert!(start.contains(held), "{start}");
     assert!(!Agent::claude(&env, "day-1").start("resume").contains("Held by"), "its own node");
 
-    // A session that reported its end holds nothing back, whatever the time of its last call.
+    // A session that reported its end holds nothing back, also right after its last call.
     Agent::claude(&env, "day-1").send("SessionEnd", "sessionEnd", json!({"reason": "logout"}));
     assert!(!second.start("resume").contains("Held by"));
     run_as(
