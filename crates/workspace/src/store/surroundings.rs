@@ -90,31 +90,51 @@ impl Overview {
     }
 }
 
-/// Returns the number of tasks of a plan below the root of which none is started, at most 200; 0 if there is
-/// no such plan. It is a planning node with children that are all pending, or one that is still planned and
-/// has children, or execution nodes that are the only children of the root and all pending.
+/// Returns the number of tasks of a plan of which none is started, at most 200; 0 if there is no such plan. A plan is
+/// the whole workspace, or else each branch of the root. A branch that is still planned and has children is one, too.
 pub fn unstarted_tasks(source: &dyn SnapshotSource) -> usize {
     let root = NodeId::root();
     let top = source.open_children(&root, MAX_VISITED);
-    let is_pending_task =
-        |node: &NodeBrief| node.kind == NodeType::Execution && node.status == NodeStatus::Pending;
-    let has_only = |parent: &NodeId, children: &[NodeBrief], test: &dyn Fn(&NodeBrief) -> bool| {
-        !children.is_empty() && children.iter().all(test) && source.done_children(parent, 1).is_empty()
-    };
-    let tasks_of = |plan: &NodeBrief| {
-        let children = source.open_children(&plan.id, MAX_VISITED);
-        let is_pending = |child: &NodeBrief| child.status == NodeStatus::Pending;
-        let is_unstarted = match plan.status {
-            NodeStatus::Planning => true,
-            NodeStatus::Monitoring => has_only(&plan.id, &children, &is_pending),
-            _ => false,
-        };
-        if is_unstarted { children.len() } else { 0 }
-    };
-    match has_only(&root, &top, &is_pending_task) {
-        true => top.len(),
-        false => top.iter().map(tasks_of).sum::<usize>().min(MAX_VISITED),
+    let mut visits = MAX_VISITED;
+    // A first level with a node that is not planned yet is no plan of its own.
+    let is_planned =
+        |node: &NodeBrief| node.kind == NodeType::Execution || node.status != NodeStatus::Pending;
+    if top.iter().all(is_planned)
+        && let Some(tasks) = count_unstarted(source, &root, &mut visits)
+    {
+        return tasks;
     }
+    visits = MAX_VISITED;
+    let mut tasks = 0;
+    for branch in top {
+        tasks += match branch.status {
+            NodeStatus::Planning => source.open_children(&branch.id, MAX_VISITED).len(),
+            NodeStatus::Monitoring => count_unstarted(source, &branch.id, &mut visits).unwrap_or(0),
+            _ => 0,
+        };
+    }
+    tasks.min(MAX_VISITED)
+}
+
+/// Returns the number of pending nodes below a node: those of its branch that an agent can start. `None` if a node of the
+/// branch is started or done. Reads the children of at most `visits` nodes.
+fn count_unstarted(source: &dyn SnapshotSource, top: &NodeId, visits: &mut usize) -> Option<usize> {
+    let mut tasks = 0;
+    let mut open = vec![top.clone()];
+    while let Some(parent) = open.pop().filter(|_| *visits > 0) {
+        *visits -= 1;
+        if !source.done_children(&parent, 1).is_empty() {
+            return None;
+        }
+        for child in source.open_children(&parent, MAX_VISITED) {
+            match child.status {
+                NodeStatus::Pending => tasks += 1,
+                NodeStatus::Monitoring => open.push(child.id),
+                _ => return None,
+            }
+        }
+    }
+    Some(tasks.min(MAX_VISITED))
 }
 
 fn ancestors(source: &dyn SnapshotSource, node: &Node) -> Vec<String> {

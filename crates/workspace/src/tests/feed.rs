@@ -151,10 +151,9 @@ fn check_unstarted_plan<S: Store + ContextSnapshots>(store: &S) {
     let plan = b.add_planning(&root, "plan");
     assert!(!has_plan(), "a plan without tasks");
     let (first, second) = (b.add_execution(&plan, "first"), b.add_execution(&plan, "second"));
-    assert!(has_plan(), "a plan with pending tasks");
-    assert_eq!(store.unstarted_tasks(&b.id), 2);
+    assert_eq!(store.unstarted_tasks(&b.id), 3, "the task beside the plan counts");
     b.apply(&task, Action::Start).unwrap();
-    assert!(has_plan(), "the started task is not in the plan");
+    assert_eq!(store.unstarted_tasks(&b.id), 2, "the started task is not in the plan");
     b.apply(&first, Action::Start).unwrap();
     assert!(!has_plan(), "a task of the plan is started");
     b.apply(&first, Action::Complete).unwrap();
@@ -169,10 +168,19 @@ fn check_unstarted_plan<S: Store + ContextSnapshots>(store: &S) {
     assert!(store.unstarted_tasks(&b.id) == 0, "one of the tasks is started");
     b.apply(&tasks[1], Action::Complete).unwrap();
     assert!(store.unstarted_tasks(&b.id) == 0, "one of the tasks is done");
+
+    let b = TestWorkspace::new(store, &[]);
+    let phase = b.add_planning(&root, "phase");
+    let part = b.add_planning(&phase, "part");
+    let deep = b.add_execution(&part, "deep");
+    b.add_execution(&phase, "beside");
+    assert_eq!(store.unstarted_tasks(&b.id), 2, "tasks of all levels count");
+    b.apply(&deep, Action::Start).unwrap();
+    assert_eq!(store.unstarted_tasks(&b.id), 0, "a task of a lower level is started");
 }
 
 #[test]
-fn unstarted_tasks_looks_at_children_of_root_and_their_children() {
+fn unstarted_tasks_counts_pending_tasks_of_all_levels() {
     check_unstarted_plan(&InMemoryStore::new());
     let dir = tempfile::tempdir().unwrap();
     check_unstarted_plan(&FileStore::in_folder(dir.path()));
