@@ -175,8 +175,8 @@ pub(crate) fn find_digest(
     None
 }
 
-/// Leaves out what no longer holds: problems that were solved, nodes that were deleted. Returns `None` if the workspace
-/// of the session is archived or gone.
+/// Replaces what the session recorded by what holds now, and leaves out solved problems and deleted nodes. Returns `None`
+/// if the workspace of the session is archived or gone.
 fn keep_present(caller: &Caller<'_>, session: &str, mut digest: DigestFacts) -> Option<DigestFacts> {
     // A session without a binding named its workspaces itself.
     let Some(binding) = caller.stores.bindings.find(session).ok().flatten() else { return Some(digest) };
@@ -189,19 +189,24 @@ fn keep_present(caller: &Caller<'_>, session: &str, mut digest: DigestFacts) -> 
     let node_of = |line: &NodeText| {
         project.snapshots().context_snapshot(&id, Some(&line.id), SnapshotDepth::Focus)?.node
     };
-    digest.problems.retain(|line| match line.id.as_str() {
-        "workspace" => pipeline::workspace_problem(&header).is_some(),
-        _ => node_of(line).is_some_and(|node| {
-            let problem = node.activity.problem.as_ref().filter(|_| !node.status.is_done());
-            problem.is_some_and(|problem| !problem.description.is_empty())
-        }),
-    });
-    digest.moved.retain_mut(|line| match node_of(line) {
-        Some(node) => {
-            line.text = node.status.to_string();
-            true
+    let open_problem = |line: &NodeText| match line.id.as_str() {
+        "workspace" => Some((String::new(), pipeline::workspace_problem(&header)?.description)),
+        _ => {
+            let node = node_of(line).filter(|node| !node.status.is_done())?;
+            Some((node.title, node.activity.problem?.description))
         }
-        None => false,
+    };
+    digest.problems.retain_mut(|line| {
+        let problem = open_problem(line).filter(|(_, description)| !description.is_empty());
+        let is_open = problem.is_some();
+        (line.title, line.text) = problem.unwrap_or_default();
+        is_open
+    });
+    digest.moved.retain_mut(|line| {
+        let node = node_of(line).map(|node| (node.title, node.status.to_string()));
+        let is_there = node.is_some();
+        (line.title, line.text) = node.unwrap_or_default();
+        is_there
     });
     has_work(&digest).then_some(digest)
 }

@@ -154,7 +154,7 @@ pub struct DigestFacts {
     pub moved: Vec<NodeText>,
     /// The number of nodes that it moved before these.
     pub more_moved: usize,
-    /// The problems that it left open, the latest first, without titles.
+    /// The problems that it left open, the latest first. The title is empty if it is not known, and for the workspace.
     pub problems: Vec<NodeText>,
     pub log_lines: usize,
     pub last_log: String,
@@ -172,9 +172,11 @@ impl DigestFacts {
         self.moved.iter().map(|node| format!("{} ({}) {}", node.title, node.text, node.id)).collect()
     }
 
-    /// Returns the problems as `id: description`.
+    /// Returns the problems as `title id: description`.
     pub fn problem_lines(&self) -> Vec<String> {
-        self.problems.iter().map(|node| format!("{}: {}", node.id, node.text)).collect()
+        let line =
+            |node: &NodeText| format!("{} {}: {}", node.title, node.id, node.text).trim_start().to_owned();
+        self.problems.iter().map(line).collect()
     }
 }
 

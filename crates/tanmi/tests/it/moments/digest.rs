@@ -87,6 +87,10 @@ fn digest_tells_what_became_of_nodes_and_problems_since() {
     env.ok(&["session", "bind", "--session", "day-1", "--workspace", &ws]);
     let node = work_as(&env, "day-1", &ws);
     end(&Agent::claude(&env, "day-1"));
+    env.ok(&["problem", "--workspace", &ws, "--node", &node, "leap seconds"]);
+    let start = Agent::claude(&env, "day-0").start("startup");
+    assert!(start.contains(&format!("- Problem: Issue tokens {node}: leap seconds\n")), "{start}");
+    end(&Agent::claude(&env, "day-0"));
     env.ok(&["problem", "--workspace", &ws, "--node", &node, "--clear"]);
     env.ok(&["done", &node, "--conclusion", "c", "--force"]);
     let start = Agent::claude(&env, "day-2").start("startup");
