@@ -18,7 +18,7 @@ pub const RULE: BuiltinRule = BuiltinRule {
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     match reminders::choose(ctx.facts)? {
-        reminder if reminder.key == PROBLEM_OPEN && ctx.has_context && !is_left_out(ctx) => {
+        reminder if reminder.key == PROBLEM_OPEN && is_in_context(ctx) => {
             Err(("上下文已包含该问题", "the context contains the problem"))
         }
         reminder if reminder.key == PLAN_COMPLETED => {
@@ -28,12 +28,18 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     }
 }
 
-/// Returns whether the context that this prompt injects leaves out the open problem: it only tells changes,
-/// and the session knows the problem.
-fn is_left_out(ctx: &RuleInput<'_>) -> bool {
+/// Returns whether a context in the same request of the model contains the open problem: that of this prompt, or that of
+/// the session start, if this is the first prompt.
+fn is_in_context(ctx: &RuleInput<'_>) -> bool {
     let session = &ctx.facts.session;
-    ctx.facts.node.as_ref().is_some_and(|node| session.knows_problem_of(node))
-        && context_refresh::known(ctx).is_some()
+    let is_known = ctx.facts.node.as_ref().is_some_and(|node| session.knows_problem_of(node));
+    if ctx.has_context {
+        // A context that only tells changes leaves out a problem that the session knows.
+        return !is_known || context_refresh::known(ctx).is_none();
+    }
+    let has_start_told =
+        session.hooks_seen.contains(&EventKind::SessionStart) && session.seen_context.is_some();
+    is_known && session.prompts <= 1 && (has_start_told || ctx.check_session_started().is_err())
 }
 
 pub(super) fn output(ctx: &RuleInput<'_>, reminder: &Reminder, rule: BuiltinRuleId) -> RuleOutput {

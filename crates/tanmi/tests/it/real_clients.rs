@@ -12,6 +12,7 @@ use crate::serve::Server;
 use conversation::Conversation;
 
 mod conversation;
+mod moments;
 mod plans;
 mod stories;
 mod team;

@@ -120,6 +120,10 @@ fn problem_is_injected_in_full_once_then_as_one_line() {
             known.len() <= 140 && known.contains("clocks of the hosts") && !known.contains('\n'),
             "{known}"
         );
+        facts.session.hooks_seen.push(EventKind::SessionStart);
+        assert!(run(&prompt, &facts).actions.is_empty(), "the session start has just told it");
+        facts.session.prompts = 2;
+        assert_eq!(run(&prompt, &facts).actions.len(), 1);
         facts.node.as_mut().unwrap().next_step = "Allow 90 s".into();
         assert!(
             run(&prompt, &facts).actions[0].content.contains("Allow 90 s"),
