@@ -74,7 +74,7 @@ FROM token t JOIN person p ON p.id = t.person LEFT JOIN (
     member m JOIN project j ON j.id = m.project AND ($2::text IS NULL OR j.name = $2)
 ) ON m.person = p.id AND (t.project IS NULL OR t.project = j.id)
 WHERE t.id = $1 AND t.revoked_at IS NULL AND p.disabled_at IS NULL
-    AND (t.expires_at IS NULL OR t.expires_at > extract(epoch FROM clock_timestamp()) * 1000)
+    AND (t.expires_at IS NULL OR t.expires_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
 ORDER BY j.name";
 
 /// How exact the time of the last use of a token is. It is written no more often than this.

@@ -26,7 +26,7 @@ const REDEEM: &str = "WITH now AS (SELECT (extract(epoch FROM clock_timestamp())
 ) INSERT INTO login (id, token, kind, hash, expires_at)
 SELECT $3, used.token, 'cookie', $4, now.ms + $5 FROM used, now RETURNING id";
 const FIND_COOKIE: &str = "SELECT token FROM login WHERE id = $1 AND kind = 'cookie' AND hash = $2
-AND expires_at > extract(epoch FROM clock_timestamp()) * 1000";
+AND expires_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const END: &str = "DELETE FROM login WHERE id = $1 AND hash = $2";
 
 /// How long a ticket can be redeemed, in milliseconds.
