@@ -104,8 +104,10 @@ pub struct AuditFilter {
     pub limit: usize,
 }
 
+/// An id begins with the time in microseconds, so that entries of one millisecond keep their order.
 const RECORD: &str = "INSERT INTO audit (id, at, project, person, ip, what, detail)
-VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $2, $3, $4, $5, $6)";
+VALUES (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000000)::bigint), 14, '0') || $1,
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $2, $3, $4, $5, $6)";
 const LIST: &str = "SELECT a.id, a.at, j.name AS project, p.name AS person, a.ip, a.what, a.detail
 FROM audit a LEFT JOIN project j ON j.id = a.project LEFT JOIN person p ON p.id = a.person
 WHERE ($1::text IS NULL OR a.project = $1)
@@ -121,7 +123,7 @@ pub(crate) fn record<E>(
 ) -> Result<(), E> {
     let AuditEvent { project, person, ip, what, detail } = event;
     let params: [&(dyn ToSql + Sync); 6] =
-        [&id::random(16), project, person, ip, &what.as_str(), &detail.to_string()];
+        [&id::random(8), project, person, ip, &what.as_str(), &detail.to_string()];
     run(RECORD, &params).map(|_| ())
 }
 
