@@ -176,8 +176,10 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
     openDialog({
       title: t('delete'), text: t('deleteNode', node.title), confirmLabel: t('delete'), danger: true,
       onSubmit: () => confirmTakeOver(async (force) => {
+        const shown = location.hash;
         await request('DELETE /workspaces/{workspaceId}/nodes/{nodeId}', { params: { ...params, force } });
-        go(linkTo(node.parentId || 'root'));
+        // The user may have gone elsewhere meanwhile.
+        if (location.hash === shown) go(linkTo(node.parentId || 'root'));
         offerUndo(t('movedToTrash', node.title), async () => { await restore(); go(linkTo(id)); });
       }),
     });

@@ -316,6 +316,9 @@ fn workspace_rule_edited_on_page_reaches_agent() {
         let rules = env.json(&["workspace", "show", &ws])["rules"].clone();
         (rules == json!(["Only tested code", "只提交测试过的代码"])).then_some(())
     });
+    page.wait_until("the form is closed", || {
+        page.js("return !document.querySelector('form.edit')", json!([])).as_bool()?.then_some(())
+    });
     let decision = prompt();
     assert!(decision["text"].as_str().unwrap().contains("只提交测试过的代码"), "{decision}");
 
