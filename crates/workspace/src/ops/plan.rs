@@ -58,7 +58,9 @@ pub fn plan_nodes(tx: &mut dyn Tx, plan: NewPlan, op: &OpContext) -> Result<Plan
     if depth > limits::DEPTH {
         return Err(Error::TooDeep { limit: limits::DEPTH });
     }
-    let ids: Vec<NodeId> = items.iter().map(|_| NodeId::fresh(op.now)).collect();
+    let mut ids: Vec<NodeId> = items.iter().map(|_| NodeId::fresh(op.now)).collect();
+    // Siblings with equal numbers and times, such as a restored node and one that was moved, are sorted by their ids.
+    ids.sort_unstable();
     let done_before = lang_of(&workspace).pick("此前已完成", "done before");
     let mut last_orders = HashMap::from([(parent_id.clone(), tx.last_order(&parent_id)?)]);
     for (at, item) in items.iter().enumerate() {
