@@ -274,8 +274,11 @@ impl Journal {
     /// Makes the data files durable and starts a new journal file that continues the numbering.
     pub fn checkpoint(&mut self) -> io::Result<()> {
         fs::sync_file_system(&self.file)?;
+        let changed_at = self.file.metadata()?.modified()?;
         Journal::create(&self.path, &self.paths.temp, self.seq)?;
         self.file = open_file(&self.path)?;
+        // The time of the file is that of the last change.
+        let _ = self.file.set_modified(changed_at);
         self.len = self.file.metadata()?.len();
         self.needs_recovery = false;
         Ok(())
