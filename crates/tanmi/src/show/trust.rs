@@ -13,19 +13,22 @@ use crate::out::{self, paint};
 /// Formats the content that the user is asked to agree to. `with_project` is false if only rules files are trusted.
 pub fn pending(view: &TrustView, with_project: bool, lang: Lang) -> String {
     let mut out = String::new();
-    let changed = |changed: bool| match changed {
-        true => lang.pick("，同意之后有变化", ", changed since you agreed"),
-        false => "",
-    };
     let line = |out: &mut String, path: &str, about: &str| {
-        let _ = writeln!(out, "{} {}", paint(out::BOLD, &text::one_line(path)), paint(out::DIM, about));
+        let colon = lang.pick("：", ": ");
+        let _ = writeln!(out, "{}{colon}{}", paint(out::BOLD, &text::one_line(path)), paint(out::DIM, about));
+    };
+    let file_text = |kind: &str, hash: &str, has_changed: bool| {
+        let hash = &hash[..12];
+        let changed = if has_changed {
+            lang.pick("，同意之后有变化", ", changed since you agreed")
+        } else {
+            ""
+        };
+        lang.pick(format!("{kind}（{hash}{changed}）"), format!("{kind} ({hash}{changed})"))
     };
     if with_project && !view.trusted {
-        line(
-            &mut out,
-            &view.project,
-            lang.pick("项目及其工作区和记忆", "project with its workspaces and memory"),
-        );
+        let about = lang.pick("本项目，包括工作区和记忆", "this project, with its workspaces and memory");
+        line(&mut out, &view.project, about);
     }
     if let Some(memory) = &view.pending.memory {
         line(&mut out, memory, lang.pick("记忆", "memory"));
@@ -37,10 +40,11 @@ pub fn pending(view: &TrustView, with_project: bool, lang: Lang) -> String {
             FileKind::Context => lang.pick("声明的上下文", "declared context"),
             FileKind::Subagent => lang.pick("子智能体的文本", "text for subagents"),
         };
-        line(&mut out, &file.path, &format!("{} {kind}{}", &file.hash[..12], changed(file.changed)));
+        line(&mut out, &file.path, &file_text(kind, &file.hash, file.changed));
     }
     for file in &view.pending.rules {
-        line(&mut out, &file.path, &format!("{}{}", &file.hash[..12], changed(file.changed)));
+        let kind = lang.pick("规则", "rules");
+        line(&mut out, &file.path, &file_text(kind, &file.hash, file.changed));
         for rule in &file.rules {
             let _ = writeln!(out, "  - {}", text::one_line(rule));
         }
