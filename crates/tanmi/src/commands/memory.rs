@@ -18,7 +18,7 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
             let summary = text_or_stdin("summary", summary)?;
             let session = context.caller_session(session.as_deref())?;
             let saved = app.memory.save_summary(NewSummary { topic, summary, decisions, todos, session })?;
-            context.print_result(&saved, |saved| show::memory::saved(saved, lang));
+            context.print_result(&saved, |saved| show::memory::saved(saved, &[], lang));
         }
         MemoryCommand::Search { query, filter, limit } => {
             let found = app.memory.search(&query.join(" "), &memory_query(context, filter, limit, 0)?)?;
@@ -39,7 +39,7 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
         MemoryCommand::Edit { id, text } => {
             let saved =
                 app.memory.edit(&id, text_or_stdin("content", text)?, context.caller_session(None)?)?;
-            context.print_result(&saved, |saved| show::memory::saved(saved, lang));
+            context.print_result(&saved, |saved| show::memory::saved(saved, &[id], lang));
         }
         MemoryCommand::Forget { ids } => {
             let forgotten = app.memory.forget(&ids)?;
@@ -143,11 +143,11 @@ fn save_fact(context: &CommandContext, args: SaveFactArgs) -> Result {
         entities: entities.filter(|one| !one.is_empty()).map(String::from).collect(),
         confidence: args.confidence,
         session: context.caller_session(args.session.as_deref())?,
-        supersedes: args.supersedes,
+        supersedes: args.supersedes.clone(),
         paths: args.paths,
         scope: Some(args.scope),
     })?;
-    context.print_result(&saved, |saved| show::memory::saved(saved, context.app.lang()));
+    context.print_result(&saved, |saved| show::memory::saved(saved, &args.supersedes, context.app.lang()));
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Output of `memory`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -12,11 +13,12 @@ use tanmi_memory::Author;
 use tanmi_memory::anchors::FileState;
 use tanmi_memory::sync::SyncResult;
 
-use super::table::{self, cell, shrinkable, styled};
+use super::table::{self, Cell, NotedRow, cell, shrinkable, styled};
 use super::{counted, short_ids};
 use crate::out::{self, paint};
 
-pub fn saved(saved: &SaveResult, lang: Lang) -> String {
+/// Formats the result of a save. `supersedes` are the ids of the facts that the saved fact supersedes.
+pub fn saved(saved: &SaveResult, supersedes: &[String], lang: Lang) -> String {
     let mut out = String::new();
     let word = if saved.duplicate {
         lang.pick("已有相同的记忆", "already saved")
@@ -25,7 +27,8 @@ pub fn saved(saved: &SaveResult, lang: Lang) -> String {
     } else {
         lang.pick("已保存", "saved")
     };
-    let _ = writeln!(out, "{word} {}", paint(out::DIM, &saved.id));
+    let superseded = if saved.duplicate { now_supersedes(supersedes, lang) } else { String::new() };
+    let _ = writeln!(out, "{word} {}{superseded}", paint(out::DIM, &saved.id));
     if !saved.masked.is_empty() {
         let _ = writeln!(out, "{}", paint(out::YELLOW, &super::masked(&saved.masked, lang)));
     }
@@ -35,7 +38,7 @@ pub fn saved(saved: &SaveResult, lang: Lang) -> String {
     if !saved.similar.is_empty() {
         let heading = lang.pick("可能是同一件事的记忆：", "memories that look like the same matter:");
         let _ = writeln!(out, "{}", paint(out::DIM, heading));
-        out.push_str(&table::render(&rows(&saved.similar, lang), 80));
+        out.push_str(&table::render_with_notes(rows(&saved.similar, lang), 80));
         if let Some(hint) = &saved.hint {
             let _ = writeln!(out, "{}", paint(out::DIM, hint));
         }
@@ -43,18 +46,45 @@ pub fn saved(saved: &SaveResult, lang: Lang) -> String {
     out
 }
 
-fn rows(memories: &[Memory], lang: Lang) -> Vec<Vec<table::Cell>> {
-    let ids = short_ids(memories.iter().map(|memory| memory.id.as_str()));
-    memories.iter().zip(ids).map(|(memory, id)| row(memory, id, lang)).collect()
+/// Returns what a save did if the fact existed already: it supersedes these facts from now on.
+fn now_supersedes(ids: &[String], lang: Lang) -> String {
+    if ids.is_empty() {
+        return String::new();
+    }
+    let ids: Vec<String> = ids.iter().map(|id| text::one_line(id)).collect();
+    let (zh, en) = (ids.join("、"), ids.join(", "));
+    lang.pick(format!("，它现在取代 {zh}"), format!(", which now supersedes {en}"))
 }
 
-fn row(memory: &Memory, id: &str, lang: Lang) -> Vec<table::Cell> {
+fn rows(memories: &[Memory], lang: Lang) -> Vec<NotedRow> {
+    let ids = ShortIds::of(memories);
+    let row = |memory| NotedRow { cells: row(memory, &ids, lang), notes: notes(memory, &ids, lang) };
+    memories.iter().map(row).collect()
+}
+
+/// The short ids of a list of memories and of the facts that replace some of them.
+struct ShortIds<'a>(BTreeMap<&'a str, &'a str>);
+
+impl ShortIds<'_> {
+    fn of(memories: &[Memory]) -> ShortIds<'_> {
+        let newer = memories.iter().filter_map(|memory| memory.replaced.as_ref());
+        let newer = newer.map(|newer| newer.by.as_str());
+        let ids: BTreeSet<&str> = memories.iter().map(|memory| memory.id.as_str()).chain(newer).collect();
+        ShortIds(ids.iter().copied().zip(short_ids(ids.iter().copied())).collect())
+    }
+
+    fn get<'b>(&'b self, id: &'b str) -> &'b str {
+        self.0.get(id).copied().unwrap_or(id)
+    }
+}
+
+fn row(memory: &Memory, ids: &ShortIds<'_>, lang: Lang) -> Vec<Cell> {
     let day = memory.timestamp.as_deref().map_or("", |stamp| text::prefix(stamp, 10));
     let mut row = vec![
         styled(out::DIM, day),
         cell(format!("[{}]", memory.letter)),
         shrinkable(styled(if memory.hidden { out::DIM } else { out::BOLD }, &memory.content)),
-        styled(out::DIM, id),
+        styled(out::DIM, ids.get(&memory.id)),
     ];
     if let Some(author) = &memory.author {
         row.push(styled(out::DIM, format!("— {}", author.person)));
@@ -70,16 +100,18 @@ fn row(memory: &Memory, id: &str, lang: Lang) -> Vec<table::Cell> {
         let (zh, en) = if is_replaced { ("已被取代", "superseded") } else { ("已忘记", "forgotten") };
         row.push(styled(out::DIM, lang.pick(zh, en)));
     }
-    for file in memory.files.iter().filter(|file| file.state != FileState::Same) {
-        row.push(styled(out::YELLOW, file_state(file, lang)));
-    }
-    if let Some(newer) = &memory.replaced {
-        row.push(styled(out::YELLOW, replaced(newer, lang)));
-    }
     if let Some(score) = memory.score {
         row.insert(0, styled(out::GREEN, format!("{score:.2}")));
     }
     row
+}
+
+/// Returns what the reader should know about a memory before relying on it. These texts are too long for a column.
+fn notes(memory: &Memory, ids: &ShortIds<'_>, lang: Lang) -> Vec<Cell> {
+    let changed = memory.files.iter().filter(|file| file.state != FileState::Same);
+    let changed = changed.map(|file| file_state(file, lang));
+    let newer = memory.replaced.iter().map(|newer| replaced(newer, ids, lang));
+    changed.chain(newer).map(|note| styled(out::YELLOW, note)).collect()
 }
 
 fn file_state(file: &FactFile, lang: Lang) -> String {
@@ -100,7 +132,7 @@ pub fn stale(stale: &StaleFacts, lang: Lang) -> String {
         );
         return format!("{}\n", paint(out::DIM, &none));
     }
-    let mut out = table::render(&rows(&stale.results, lang), 90);
+    let mut out = table::render_with_notes(rows(&stale.results, lang), 90);
     let hint = lang.pick(
         "仍然成立：`tanmi memory edit ID TEXT`；不再成立：`tanmi memory forget ID`",
         "still true: `tanmi memory edit ID TEXT`; no longer true: `tanmi memory forget ID`",
@@ -113,8 +145,8 @@ pub fn stale(stale: &StaleFacts, lang: Lang) -> String {
     out
 }
 
-fn replaced(newer: &ReplacedFact, lang: Lang) -> String {
-    let ReplacedFact { by, on } = newer;
+fn replaced(newer: &ReplacedFact, ids: &ShortIds<'_>, lang: Lang) -> String {
+    let (by, on) = (ids.get(&newer.by), &newer.on);
     lang.pick(format!("{on} 被 {by} 替代"), format!("replaced on {on} by {by}"))
 }
 
@@ -124,7 +156,7 @@ pub fn results(results: &MemoryResults, lang: Lang) -> String {
     if results.results.is_empty() {
         return format!("{}\n{notice}", paint(out::DIM, lang.pick("没有找到记忆", "no memories found")));
     }
-    let mut out = table::render(&rows(&results.results, lang), 90);
+    let mut out = table::render_with_notes(rows(&results.results, lang), 90);
     out.push_str(&notice);
     if let Some(total) = results.total.filter(|total| *total > results.results.len() as u64) {
         let shown = results.results.len();

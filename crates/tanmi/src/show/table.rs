@@ -1,6 +1,8 @@
 //! Aligned columns; wide characters count as two. Rows fit into the width of the terminal: texts are cut, ids
 //! stay whole.
 
+use std::fmt::Write;
+
 use anstyle::Style;
 use tanmi_base::text;
 
@@ -78,6 +80,38 @@ pub fn render(rows: &[Vec<Cell>], max_width: usize) -> String {
     render_for(rows, max_width, out::columns())
 }
 
+/// A row and the notes on it.
+pub struct NotedRow {
+    pub cells: Vec<Cell>,
+    /// Each is on lines of its own below the first text of the row that can be cut.
+    pub notes: Vec<Cell>,
+}
+
+/// Formats rows like [`render`], with the notes of each row below it.
+pub fn render_with_notes(rows: Vec<NotedRow>, max_width: usize) -> String {
+    render_with_notes_for(rows, max_width, out::columns())
+}
+
+fn render_with_notes_for(rows: Vec<NotedRow>, max_width: usize, total: Option<usize>) -> String {
+    let (rows, notes): (Vec<_>, Vec<_>) = rows.into_iter().map(|row| (row.cells, row.notes)).unzip();
+    let can_shrink = |cell: &Cell| cell.narrow == Narrow::Shrink;
+    let text_column = rows.iter().find_map(|row| row.iter().position(can_shrink)).unwrap_or(0);
+    let before = widths(&rows, max_width, total).into_iter().take(text_column).flatten();
+    let indent = before.map(|width| width + GAP).sum::<usize>();
+    let width = total.map_or(usize::MAX, |total| total.saturating_sub(indent).max(MIN_LAST));
+    let mut out = String::new();
+    for (line, notes) in render_for(&rows, max_width, total).lines().zip(notes) {
+        let _ = writeln!(out, "{line}");
+        for note in notes {
+            for part in wrap(&note.text, width) {
+                let part = out::paint(note.style, &text::fit(&part, width));
+                let _ = writeln!(out, "{:indent$}{part}", "");
+            }
+        }
+    }
+    out
+}
+
 fn render_for(rows: &[Vec<Cell>], max_width: usize, total: Option<usize>) -> String {
     let widths = widths(rows, max_width, total);
     let mut out = String::new();
@@ -153,5 +187,27 @@ mod tests {
         let drop = [vec![cell("abcd"), shrinkable(cell("A long title")), droppable(cell("12 ms"))]];
         assert_eq!(render_for(&drop, 60, Some(16)), "abcd  A long ti…\n");
         assert!(render_for(&rows, 10, None).contains("node-a1b2…"), "without a width, columns have a limit");
+    }
+
+    #[test]
+    fn render_notes_stand_below_the_text_and_leave_its_width() {
+        let rows = || {
+            let row = |id: &str, title: &str, notes: &[&str]| NotedRow {
+                cells: vec![cell(id), shrinkable(cell(title)), cell("x")],
+                notes: notes.iter().map(cell).collect(),
+            };
+            vec![
+                row("abcd", "A title", &["src/main.rs changed since then", "a note"]),
+                row("ef", "Other", &[]),
+            ]
+        };
+        let lines = |total| {
+            let text = render_with_notes_for(rows(), 60, total);
+            anstream::adapter::strip_str(&text).to_string()
+        };
+        let wide = "abcd  A title  x\n      src/main.rs changed since then\n      a note\nef    Other    x\n";
+        assert_eq!((lines(None).as_str(), lines(Some(40)).as_str()), (wide, wide));
+        let wrapped = "      src/main.rs changed since\n      then\n";
+        assert!(lines(Some(32)).contains(wrapped), "{}", lines(Some(32)));
     }
 }
