@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub enum ContextCommand {
-    /// Show the text that a session receives at its start, with its source files and size
+    /// Show the sources and sizes of what a session receives at its start; --text adds the text
     Show {
         /// Platform of the session: claude-code, cursor, codex, gemini-cli or copilot-cli
         #[arg(long, default_value = tanmi_platform::DEFAULT_CLIENT.id())]
@@ -26,7 +26,7 @@ pub enum ContextCommand {
         /// Path of the user's folder inside the container
         #[arg(long, value_name = "PATH", default_value = "/workspace", requires = "user")]
         container: String,
-        /// Also print the text
+        /// Also print the text that the session receives
         #[arg(long)]
         text: bool,
     },

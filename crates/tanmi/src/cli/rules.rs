@@ -36,7 +36,7 @@ pub enum RulesCommand {
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// Session id [default: detected automatically inside an agent's shell]
+    /// Session id [default: detected automatically inside an agent's shell, else the placeholder SESSION]
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
     /// Event: session_start, prompt_submit, task_complete, status_check, subagent_start, pre_tool_use,
@@ -47,7 +47,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "payload")]
     pub prompt: Option<String>,
     /// Platform of the session: claude-code, cursor, codex, gemini-cli, copilot-cli, web or api
-    /// [default: the platform of the session, else api; claude-code for --payload]
+    /// [default: the platform of the session or the payload, else claude-code]
     #[arg(long)]
     pub platform: Option<String>,
     /// Reason of a session_start event: startup, resume, clear, compact or fork

@@ -53,7 +53,7 @@ fn explain(context: &CommandContext, args: ExplainArgs) -> Result {
         }
         None => app.rules.event_to_explain(ExplainRequest {
             event: Some(args.event),
-            session: Some(context.caller_session(args.session.as_deref())?.unwrap_or_default()),
+            session: context.caller_session(args.session.as_deref())?,
             platform,
             prompt: args.prompt,
             workspace: args.workspace,

@@ -1,12 +1,12 @@
 //! Declared context, rules, trust, the ledger and pauses.
 
-use super::{ChineseTexts, SESSION, YES, page};
+use super::{ChineseTexts, YES, page};
 
 pub const PAGES: &[ChineseTexts] = &[
     page("context", "显示、构建和分发声明的上下文", &[], ""),
     page(
         "context show",
-        "显示会话开始时收到的文本、来源文件和大小",
+        "显示会话开始时收到的内容的来源和大小；--text 同时输出文本",
         &[
             ("platform", "会话的平台：claude-code、cursor、codex、gemini-cli 或 copilot-cli"),
             ("agent", "子智能体的类型，如 Explore [默认：会话的主智能体]"),
@@ -14,7 +14,7 @@ pub const PAGES: &[ChineseTexts] = &[
             ("user", "使用该用户的目录，而不是项目"),
             ("root", "存放用户目录（如 `user_42/data`）的目录"),
             ("container", "用户目录在容器中的路径"),
-            ("text", "同时输出文字"),
+            ("text", "同时输出会话收到的文本"),
         ],
         "",
     ),
@@ -64,7 +64,7 @@ pub const PAGES: &[ChineseTexts] = &[
         "rules explain",
         "显示每条规则对事件的决策，不做任何改动",
         &[
-            SESSION,
+            ("session", "会话 ID [默认：在智能体的 shell 中自动识别，否则用 SESSION 代替]"),
             (
                 "event",
                 "事件：session_start、prompt_submit、task_complete、status_check、subagent_start、pre_tool_use、\
@@ -73,8 +73,8 @@ pub const PAGES: &[ChineseTexts] = &[
             ("prompt", "用户的提示词"),
             (
                 "platform",
-                "会话的平台：claude-code、cursor、codex、gemini-cli、copilot-cli、web 或 api [默认：会话的平台，否则为 api；\
-                 使用 --payload 时为 claude-code]",
+                "会话的平台：claude-code、cursor、codex、gemini-cli、copilot-cli、web 或 api \
+                 [默认：会话或载荷的平台，否则为 claude-code]",
             ),
             ("start", "session_start 事件的原因：startup、resume、clear、compact 或 fork"),
             ("payload", "客户端发给钩子的载荷文件（`-` 表示从标准输入读取）"),
