@@ -22,7 +22,7 @@ use crate::stores::Project;
 mod entries;
 
 use entries::Callers;
-pub(crate) use entries::is_written;
+pub(crate) use entries::last_written;
 pub use entries::{NodeLog, NodeState};
 
 /// The kinds of entries.

@@ -4,11 +4,14 @@
 //! Services note calls here; [`crate::sessions::SessionService::track_own_changes`] writes them at the end of
 //! a call, in the one write of the session state.
 
+use std::collections::HashMap;
+
 use tanmi_base::{Millis, clock, secrets, text};
-use tanmi_engine::{DigestFacts, NodeText};
+use tanmi_engine::{DigestFacts, WorkedNode};
 use tanmi_event::{Event, StartSource};
 use tanmi_session::{SessionState, States};
-use tanmi_workspace::model::{NodeStatus, WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::model::{NodeStatus, Workspace, WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::ops::Target;
 use tanmi_workspace::store::SnapshotDepth;
 
 use crate::pipeline::{self, Caller};
@@ -29,6 +32,8 @@ pub(crate) struct SessionCall {
     pub session: String,
     /// The id of the project.
     pub project: String,
+    /// The id of the workspace; empty for memory.
+    pub workspace: String,
     pub change: CallChange,
 }
 
@@ -56,13 +61,13 @@ pub(crate) enum CallChange {
         node: String,
     },
     SavedFact,
+    /// The result told the open problem of a node. Not part of a digest.
+    Told {
+        node: String,
+    },
 }
 
 impl SessionCall {
-    pub fn new(session: &str, project: &dyn Project, change: CallChange) -> SessionCall {
-        SessionCall { session: session.to_owned(), project: project.id().as_str().to_owned(), change }
-    }
-
     /// Adds the call to the state of its session. `at` is the current time.
     pub fn record(&self, state: &mut SessionState, at: Millis) {
         // A call shows that the session goes on, also after it reported its end.
@@ -87,13 +92,15 @@ impl SessionCall {
 
     /// Returns whether the call is work that a digest tells. Facts are told by themselves; a digest only counts them.
     pub fn is_work(&self) -> bool {
-        !matches!(self.change, CallChange::Created | CallChange::SavedFact | CallChange::Deleted { .. })
+        use CallChange::{Created, Deleted, SavedFact, Told};
+        !matches!(self.change, Created | SavedFact | Deleted { .. } | Told { .. })
     }
 
-    /// Returns the call as a line: local time, project, change, node, text. `None` if it is not part of a digest.
+    /// Returns the call as a line: local time, project, change, workspace and node, text. `None` if it is not part of a
+    /// digest.
     fn to_line(&self, at: Millis) -> Option<String> {
         let (change, node, text) = match &self.change {
-            CallChange::Created => return None,
+            CallChange::Created | CallChange::Told { .. } => return None,
             CallChange::Moved { node, to, title } => (format!("moved-{to}"), node.as_str(), title.as_str()),
             CallChange::Logged { node, text } => (String::from("logged"), node.as_str(), text.as_str()),
             CallChange::Problem { node, text } => (String::from("problem"), node.as_str(), text.as_str()),
@@ -104,7 +111,32 @@ impl SessionCall {
         let at = clock::local_stamp(at).replace(' ', "T");
         // A workspace can have masking turned off; other sessions and the ledger get this text too.
         let text = text::fit(&text::one_line(&secrets::mask(text).0), TEXT_COLUMNS);
-        Some(format!("{at} {} {change} {node} {text}", self.project))
+        Some(format!("{at} {} {change} {}/{node} {text}", self.project, self.workspace))
+    }
+}
+
+/// A line of a session state that tells a call.
+struct CallLine<'a> {
+    at: &'a str,
+    project: &'a str,
+    change: &'a str,
+    workspace: &'a str,
+    node: &'a str,
+    text: &'a str,
+}
+
+impl<'a> CallLine<'a> {
+    /// Returns `None` for a line of a version that did not name the workspace.
+    fn parse(line: &'a str) -> Option<CallLine<'a>> {
+        let mut fields = line.splitn(5, ' ');
+        let (at, project, change) = (fields.next()?, fields.next()?, fields.next()?);
+        let (workspace, node) = fields.next()?.split_once('/')?;
+        Some(CallLine { at, project, change, workspace, node, text: fields.next().unwrap_or_default() })
+    }
+
+    fn worked_node(&self, title: &str, text: &str) -> WorkedNode {
+        let [workspace, id, title, text] = [self.workspace, self.node, title, text].map(String::from);
+        WorkedNode { workspace, id, title, text }
     }
 }
 
@@ -126,17 +158,9 @@ pub(crate) fn record_summary(state: &mut SessionState, project: &str) {
 
 /// Returns the nodes and times of the calls of a session, each with the session. Times are those of log entries.
 pub(crate) fn nodes_of_calls(state: &SessionState) -> Vec<((String, String), String)> {
-    let parse = |line: &String| {
-        let mut fields = line.splitn(5, ' ');
-        let at = fields.next()?.replace('T', " ");
-        let node = fields.nth(2)?.to_owned();
-        Some(((node, at), state.session.clone()))
-    };
-    state.calls.iter().filter_map(parse).collect()
+    let calls = state.calls.iter().filter_map(|line| CallLine::parse(line));
+    calls.map(|call| ((call.node.to_owned(), call.at.replace('T', " ")), state.session.clone())).collect()
 }
-
-/// The number of sessions among which the one to tell of is looked for.
-const MAX_SESSIONS: usize = 8;
 
 /// Returns the digest of the session that last worked in the project of the event and ended without a summary. `None` if
 /// a later session, which was told of the work at its start, is live or wrote a summary.
@@ -154,7 +178,7 @@ pub(crate) fn find_digest(
     if is_refused || !pipeline::has_project_data(caller, trust.project()) {
         return None;
     }
-    let others = others.filter(|session| *session != event.session).take(MAX_SESSIONS);
+    let others = others.filter(|session| *session != event.session);
     // When the latest of the sessions before began. What ended until then was told to it at its start.
     let mut began = Millis::MIN;
     for session in others {
@@ -170,78 +194,76 @@ pub(crate) fn find_digest(
         // A compaction removed what this session was told.
         digest.is_known = state.told_digest.as_ref() == Some(&digest.id)
             && event.payload.start != Some(StartSource::Compact);
-        return keep_present(caller, &session.session, digest);
+        return keep_present(project.as_ref(), digest);
     }
     None
 }
 
-/// Replaces what the session recorded by what holds now, and leaves out solved problems and deleted nodes. Returns `None`
-/// if the workspace of the session is archived or gone.
-fn keep_present(caller: &Caller<'_>, session: &str, mut digest: DigestFacts) -> Option<DigestFacts> {
-    // A session without a binding named its workspaces itself.
-    let Some(binding) = caller.stores.bindings.find(session).ok().flatten() else { return Some(digest) };
-    let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
-    let project = caller.stores.projects.in_folder(&binding.project);
-    let header = project.workspaces().header(&id).ok()??;
-    if header.status != WorkspaceStatus::Active {
-        return None;
-    }
-    let node_of = |line: &NodeText| {
-        project.snapshots().context_snapshot(&id, Some(&line.id), SnapshotDepth::Focus)?.node
+/// Replaces what the session recorded by what holds now. Leaves out solved problems, deleted nodes, and workspaces that are
+/// archived or gone. Returns `None` if nothing is left.
+fn keep_present(project: &dyn Project, mut digest: DigestFacts) -> Option<DigestFacts> {
+    let mut known: HashMap<String, Option<(WorkspaceId, Workspace)>> = HashMap::new();
+    let mut active = |workspace: &str| {
+        let read = || {
+            let id = WorkspaceId::parse(workspace).ok()?;
+            let header = project.workspaces().header(&id).ok()??;
+            (header.status == WorkspaceStatus::Active).then_some((id, header))
+        };
+        known.entry(workspace.to_owned()).or_insert_with(read).clone()
     };
-    let open_problem = |line: &NodeText| match line.id.as_str() {
-        "workspace" => Some((String::new(), pipeline::workspace_problem(&header)?.description)),
-        _ => {
-            let node = node_of(line).filter(|node| !node.status.is_done())?;
-            Some((node.title, node.activity.problem?.description))
-        }
+    let node_of = |id: &WorkspaceId, line: &WorkedNode| {
+        project.snapshots().context_snapshot(id, Some(&line.id), SnapshotDepth::Focus)?.node
     };
     digest.problems.retain_mut(|line| {
-        let problem = open_problem(line).filter(|(_, description)| !description.is_empty());
+        let mut open_problem = || {
+            let (id, header) = active(&line.workspace)?;
+            if line.id == Target::Workspace.to_string() {
+                return Some((String::new(), pipeline::workspace_problem(&header)?.description));
+            }
+            let node = node_of(&id, line).filter(|node| !node.status.is_done())?;
+            Some((node.title, node.activity.problem?.description))
+        };
+        let problem = open_problem().filter(|(_, description)| !description.is_empty());
         let is_open = problem.is_some();
         (line.title, line.text) = problem.unwrap_or_default();
         is_open
     });
     digest.moved.retain_mut(|line| {
-        let node = node_of(line).map(|node| (node.title, node.status.to_string()));
+        let node = active(&line.workspace).and_then(|(id, _)| node_of(&id, line));
         let is_there = node.is_some();
-        (line.title, line.text) = node.unwrap_or_default();
+        (line.title, line.text) = node.map(|node| (node.title, node.status.to_string())).unwrap_or_default();
         is_there
     });
+    digest.last_log = digest.last_log.filter(|line| active(&line.workspace).is_some());
     has_work(&digest).then_some(digest)
 }
 
 /// Returns the digest of the calls of a session in a project, if it worked there.
 pub(crate) fn digest_of(state: &SessionState, project: &str) -> Option<DigestFacts> {
     let mut digest = DigestFacts { is_partial: state.calls.len() >= MAX_CALLS, ..DigestFacts::default() };
-    let (mut moved, mut problems, mut last_log) = (Vec::new(), Vec::new(), ("", ""));
-    for line in &state.calls {
-        let mut fields = line.splitn(5, ' ');
-        let mut field = || fields.next().unwrap_or_default();
-        let (at, of_project, change, node, text) = (field(), field(), field(), field(), field());
-        if of_project != project {
-            continue;
-        }
-        digest.at = at.replace('T', " ").chars().take("YYYY-MM-DD HH:MM".len()).collect();
-        match change {
+    let (mut moved, mut problems) = (Vec::new(), Vec::new());
+    let calls = state.calls.iter().filter_map(|line| CallLine::parse(line));
+    for call in calls.filter(|call| call.project == project) {
+        digest.at = call.at.replace('T', " ").chars().take("YYYY-MM-DD HH:MM".len()).collect();
+        match call.change {
             "logged" => {
                 digest.log_lines += 1;
-                last_log = (node, text);
+                digest.last_log = Some(call.worked_node("", call.text));
             }
-            "problem" => replace(&mut problems, node, "", text),
-            "cleared" => remove(&mut problems, node),
+            "problem" => replace(&mut problems, call.worked_node("", call.text)),
+            "cleared" => remove(&mut problems, &call.worked_node("", "")),
             "deleted" => {
-                remove(&mut moved, node);
-                remove(&mut problems, node);
+                remove(&mut moved, &call.worked_node("", ""));
+                remove(&mut problems, &call.worked_node("", ""));
             }
             "fact" => digest.facts += 1,
             _ => {
-                if let Some(status) = change.strip_prefix("moved-") {
-                    if NodeStatus::from_word(status).is_some_and(NodeStatus::is_done) {
-                        remove(&mut problems, node);
-                    }
-                    replace(&mut moved, node, text, status);
+                let Some(status) = call.change.strip_prefix("moved-") else { continue };
+                let node = call.worked_node(call.text, status);
+                if NodeStatus::from_word(status).is_some_and(NodeStatus::is_done) {
+                    remove(&mut problems, &node);
                 }
+                replace(&mut moved, node);
             }
         }
     }
@@ -249,31 +271,25 @@ pub(crate) fn digest_of(state: &SessionState, project: &str) -> Option<DigestFac
     digest.more_moved = moved.len().saturating_sub(NAMED);
     digest.moved = last_named(moved);
     digest.problems = last_named(problems);
-    let (node, text) = last_log;
-    digest.last_log = match digest.moved.iter().any(|moved| moved.id == node) {
-        // Most log entries are those of a node that is named already.
-        true => text.to_owned(),
-        false => format!("{node}: {text}"),
-    };
     has_work(&digest).then_some(digest)
 }
 
 fn has_work(digest: &DigestFacts) -> bool {
-    !digest.moved.is_empty() || !digest.problems.is_empty() || digest.log_lines > 0
+    !digest.moved.is_empty() || !digest.problems.is_empty() || digest.last_log.is_some()
 }
 
 /// Puts a node at the end, in place of what was known of it.
-fn replace(nodes: &mut Vec<NodeText>, id: &str, title: &str, text: &str) {
-    remove(nodes, id);
-    nodes.push(NodeText { id: id.to_owned(), title: title.to_owned(), text: text.to_owned() });
+fn replace(nodes: &mut Vec<WorkedNode>, node: WorkedNode) {
+    remove(nodes, &node);
+    nodes.push(node);
 }
 
-fn remove(nodes: &mut Vec<NodeText>, id: &str) {
-    nodes.retain(|known| known.id != id);
+fn remove(nodes: &mut Vec<WorkedNode>, node: &WorkedNode) {
+    nodes.retain(|known| !known.is_same(node));
 }
 
 /// Returns the last nodes, the latest first.
-fn last_named(nodes: Vec<NodeText>) -> Vec<NodeText> {
+fn last_named(nodes: Vec<WorkedNode>) -> Vec<WorkedNode> {
     nodes.into_iter().rev().take(NAMED).collect()
 }
 

@@ -129,9 +129,17 @@ impl Core {
     }
 
     /// Notes what a call of a session did, for the state of the session. A user in a terminal has no session.
-    pub fn note_call(&self, session: Option<&str>, project: &dyn Project, change: CallChange) {
+    /// `workspace` is empty for memory.
+    pub fn note_call(
+        &self,
+        session: Option<&str>,
+        project: &dyn Project,
+        workspace: &str,
+        change: CallChange,
+    ) {
         if let Some(session) = session.filter(|session| !session.is_empty()) {
-            let call = SessionCall::new(session, project, change);
+            let (session, project) = (session.to_owned(), project.id().as_str().to_owned());
+            let call = SessionCall { session, project, workspace: workspace.to_owned(), change };
             self.noted_calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
         }
     }

@@ -184,7 +184,8 @@ impl MemoryService {
             scoped.store(scope).save_fact(&Fact { supersedes: ids.to_vec(), ..fact.clone() })
         })?;
         if !saved.is_duplicate && scope == Scope::Project {
-            self.core.note_call(Some(&fact.session), self.core.project.as_ref(), CallChange::SavedFact);
+            let (session, project) = (Some(fact.session.as_str()), self.core.project.as_ref());
+            self.core.note_call(session, project, "", CallChange::SavedFact);
         }
         let similar: Vec<Memory> = saved.similar.iter().map(|hit| self.view_hit(hit)).collect();
         let hint = self.supersede_hint(&similar);

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tanmi_base::text;
+use tanmi_session::LostClaim;
 use tanmi_workspace::command::{Command, Committed, Outcome};
 use tanmi_workspace::context::Context;
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{
-    Claimant, DeletedSubtree, ListQuery, NewNode, NextNode, NodeChange, NodePage, NodePlace, OpContext,
-    ProblemChange, ReferenceEdit, StatusChange, Target, Transition, TransitionRequest,
+    Claimant, DeletedSubtree, HeldNode, ListQuery, NewNode, NextNode, NodeChange, NodePage, NodePlace,
+    OpContext, ProblemChange, ReferenceEdit, StatusChange, Target, Transition, TransitionRequest,
 };
 use tanmi_workspace::state::Action;
 use tanmi_workspace::store::BranchCounts;
@@ -26,9 +27,11 @@ use crate::resolver::CallScope;
 use crate::sessions::SessionService;
 
 mod plan;
+mod task;
 mod view;
 
 pub use plan::{NextResult, OutlineResult, PlanResult, StartedView};
+pub use task::{FocusResult, FocusView, TaskView};
 pub(crate) use view::LOG_ENTRIES;
 pub use view::{AllowedAction, ChildrenView, NodeView};
 
@@ -117,6 +120,9 @@ pub struct TransitionArgs<'a> {
 pub struct TransitionResult {
     #[serde(flatten)]
     pub step: Transition,
+    /// What the node asks for, if it was started.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskView>,
     /// What can be started next, after a node was completed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<NextNode>,
@@ -200,7 +206,7 @@ impl NodeService {
 
     /// Notes what a call did, for the state of the session that makes it.
     fn note(&self, ws: &WorkspaceRef, change: CallChange) {
-        self.core.note_call(self.core.session.as_deref(), ws.project.as_ref(), change);
+        self.core.note_call(self.core.session.as_deref(), ws.project.as_ref(), ws.id.as_str(), change);
     }
 
     pub fn show(&self, ws: &WorkspaceRef, id: &NodeId) -> Result<InWorkspace<NodeResult>> {
@@ -312,6 +318,11 @@ impl NodeService {
         for id in deleted.ids.iter().take(NOTED_DELETIONS) {
             self.note(ws, CallChange::Deleted { node: id.to_string() });
         }
+        for HeldNode { id, title, holder } in deleted.held.iter().take(NOTED_DELETIONS) {
+            let (node, title) = (id.to_string(), title.clone());
+            let lost = LostClaim { node, title, is_deleted: true, ..LostClaim::default() };
+            self.sessions.note_lost_claim(ws, scope.session.as_deref(), holder, lost);
+        }
         self.core.prune_trash(ws.project.as_ref());
         let error = self.sessions.refocus_after_delete(ws, &deleted).err();
         let warnings = error.iter().map(|error| self.focus_warning(error)).collect();
@@ -356,16 +367,23 @@ impl NodeService {
             NodeStatus::Completed => self.next(scope, 1).map(|found| found.result.next).unwrap_or_default(),
             _ => Vec::new(),
         };
-        let result = TransitionResult { step, next, reminders };
+        let is_started = matches!(action, Action::Start | Action::Retry | Action::Reopen);
+        let task = is_started.then(|| self.task(scope, &step.node_id));
+        let result = TransitionResult { step, task, next, reminders };
         Ok(InWorkspace::committed(ws, change, result))
     }
 
     /// Notes a transition as a call of its session, and as the end of the claim of another one.
     fn note_step(&self, scope: &CallScope, step: &Transition) {
-        self.sessions.note_lost_claim(&scope.workspace, scope.session.as_deref(), step);
+        if let Some(holder) = &step.previous_holder {
+            let (node, title) = (step.node_id.to_string(), step.title.clone());
+            let lost = LostClaim { node, title, is_taken: !step.to.is_done(), ..LostClaim::default() };
+            self.sessions.note_lost_claim(&scope.workspace, scope.session.as_deref(), holder, lost);
+        }
         let moved =
             CallChange::Moved { node: step.node_id.to_string(), to: step.to, title: step.title.clone() };
-        self.core.note_call(scope.session.as_deref(), scope.workspace.project.as_ref(), moved);
+        let ws = &scope.workspace;
+        self.core.note_call(scope.session.as_deref(), ws.project.as_ref(), ws.id.as_str(), moved);
     }
 
     /// Moves the focus of the session of a call after a transition.

@@ -14,7 +14,7 @@
 //! Performance: at a prompt, only the bound workspace, its focused node, settings, rules files, declared
 //! context and session files are read, and only the session state is locked. The node index is opened where
 //! the text needs it. A session start and a session end also read and write memory, and a start reads the
-//! state of the last session. Folders are scanned only for a binding hint and at a session end, which has its
+//! states of the last sessions of the project, and the nodes on which the one that ended worked. Folders are scanned only for a binding hint and at a session end, which has its
 //! own time limit.
 
 use std::path::Path;
@@ -38,7 +38,7 @@ mod state;
 
 pub(crate) use declared::lookup;
 pub(crate) use facts::{KnownContext, has_project_data};
-pub use facts::{add_holders, disabled_rules, overview_facts, workspace_problem};
+pub use facts::{complete_overview, disabled_rules, other_holder, overview_facts, workspace_problem};
 pub use load::context_now;
 use load::{DecisionInput, load};
 pub use log::{log_line, write as write_log};

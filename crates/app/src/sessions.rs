@@ -11,8 +11,9 @@ use tanmi_session::{Binding, LostClaim, SessionState, States, current_process, i
 use tanmi_workspace::command::LiveSessions;
 use tanmi_workspace::limits::{LINE_BYTES, fit_title};
 use tanmi_workspace::model::{NodeId, NodeStatus, Operator, PERSON, WorkspaceStatus};
-use tanmi_workspace::ops::{DeletedSubtree, Transition};
+use tanmi_workspace::ops::DeletedSubtree;
 
+use crate::calls::{CallChange, SessionCall};
 use crate::core::{Core, WorkspaceRef};
 use crate::error::Result;
 use crate::pipeline::KnownContext;
@@ -242,14 +243,21 @@ impl SessionService {
         Ok(json!({"bound": false, "sessionId": session, "availableWorkspaces": available}))
     }
 
-    /// Notes in the state of a session that a transition of another caller ended its claim. Its next prompt
-    /// tells it. In a joined project the thread that follows the server does this.
-    pub(crate) fn note_lost_claim(&self, ws: &WorkspaceRef, by: Option<&str>, step: &Transition) {
+    /// Notes in the state of a session that another caller ended its claim. Its next prompt tells it. In a joined project
+    /// the thread that follows the server does this.
+    pub(crate) fn note_lost_claim(
+        &self,
+        ws: &WorkspaceRef,
+        caller: Option<&str>,
+        holder: &str,
+        lost: LostClaim,
+    ) {
         let states = self.core.states();
-        let is_known = |session: &&String| *session != PERSON && states.exists(session);
-        let previous = step.previous_holder.as_ref().filter(is_known);
-        let Some(previous) = previous.filter(|_| ws.project.team().is_none()) else { return };
-        let by = match by {
+        if holder == PERSON || Some(holder) == caller || ws.project.team().is_some() || !states.exists(holder)
+        {
+            return;
+        }
+        let by = match caller {
             Some(session) => {
                 let client = self.client(session).map(|client| format!("{client} ")).unwrap_or_default();
                 format!("{client}({})", id::short(session))
@@ -257,10 +265,8 @@ impl SessionService {
             None if self.core.env.operator == Operator::Human => PERSON.to_owned(),
             None => String::new(),
         };
-        let is_taken = !step.to.is_done();
-        let lost = LostClaim { node: step.node_id.to_string(), title: step.title.clone(), by, is_taken };
         // Without the note, the session learns it when it ends its work on the node.
-        let _ = states.update(previous, |state| state.add_lost_claim(lost));
+        let _ = states.update(holder, |state| state.add_lost_claim(LostClaim { by, ..lost }));
     }
 
     /// Records that a session is active. Errors are ignored: the call itself does not depend on it.
@@ -296,10 +302,10 @@ impl SessionService {
         // Errors are ignored: the call itself does not depend on the states.
         for session in sessions {
             let _ = states.update(session, |state| {
-                let own = calls.iter().filter(|call| call.session == session);
-                own.for_each(|call| call.record(state, self.core.now()));
+                let own: Vec<&SessionCall> = calls.iter().filter(|call| call.session == session).collect();
+                own.iter().for_each(|call| call.record(state, self.core.now()));
                 if let Some((_, before, now)) = after.take_if(|(own, ..)| *own == session) {
-                    mark_own_change(state, &before, now);
+                    mark_own_change(state, &own, &before, now);
                 }
             });
         }
@@ -402,7 +408,7 @@ impl LiveSessions for SessionService {
 }
 
 /// Returns the name of the client of a platform, for people.
-fn client_name(platform: &str) -> Option<&'static str> {
+pub(crate) fn client_name(platform: &str) -> Option<&'static str> {
     CLIENTS.find_platform(platform).and_then(|platform| CLIENTS.find(platform)).map(|client| client.name)
 }
 
@@ -417,8 +423,8 @@ pub(crate) fn is_live(states: &States, state: &SessionState, now: Millis) -> boo
     let has_shared_process = platform.is_some_and(|platform| platform.has_shared_process);
     match &state.client {
         Some(client) if !has_shared_process => {
-            let latest = states.sessions_of_client(client).into_iter().next();
-            is_running(client) && latest.is_none_or(|latest| latest.session == state.session)
+            let latest = states.latest_session_of_client(client);
+            is_running(client) && latest.is_none_or(|latest| latest == state.session)
         }
         _ => match &state.server {
             Some(server) => is_running(server),
@@ -427,9 +433,18 @@ pub(crate) fn is_live(states: &States, state: &SessionState, now: Millis) -> boo
     }
 }
 
-/// Marks the context as known after a call of the session, which had the context `before`.
-fn mark_own_change(state: &mut SessionState, before: &KnownContext, now: KnownContext) {
-    if now.node_id == before.node_id && now.problem != before.problem {
+/// Marks the context as known after calls of the session, which had the context `before`.
+fn mark_own_change(
+    state: &mut SessionState,
+    calls: &[&SessionCall],
+    before: &KnownContext,
+    now: KnownContext,
+) {
+    let is_own_problem = now.node_id == before.node_id && now.problem != before.problem;
+    let is_told = calls
+        .iter()
+        .any(|call| matches!(&call.change, CallChange::Told { node } if now.node_id.as_ref() == Some(node)));
+    if is_own_problem || is_told {
         state.told_problem.clone_from(&now.problem);
     }
     // The focus may have moved to a node that was changed by others since the session last saw it.

@@ -10,6 +10,7 @@ use tanmi_workspace::model::{LogEntry, Node, NodeId, NodeStatus, Problem, Progre
 use tanmi_workspace::ops::{BlockReason, BlockedNode, Claimant};
 use tanmi_workspace::store::NodeBrief;
 
+use crate::activity::last_written;
 use crate::core::{Core, WorkspaceRef};
 use crate::error::{Error, Result};
 use crate::presence;
@@ -184,12 +185,13 @@ impl StatusService {
 
 impl NodeInProgress {
     fn of(node: Node) -> NodeInProgress {
+        let last_log = last_written(&node).cloned();
         NodeInProgress {
             id: node.id,
             title: node.title,
             status: node.status,
             holder: node.started_by,
-            last_log: node.activity.log.into_iter().next_back(),
+            last_log,
         }
     }
 }

@@ -12,7 +12,6 @@ use serde::Serialize;
 use tanmi_base::paths::project_key;
 use tanmi_base::place::ProjectPlace;
 use tanmi_memory::{FileMemory, MemoryStore};
-use tanmi_platform::CLIENTS;
 use tanmi_session::{Bindings, FileBindings, FileLedger, Ledger};
 use tanmi_team::{Connection, Member, Membership, TeamMemory, TeamWorkspaces, find_member, replicas};
 use tanmi_workspace::model::WorkspaceId;
@@ -20,6 +19,7 @@ use tanmi_workspace::store::{ChangeFeed, ContextSnapshots, FileStore, LocalMaint
 
 use crate::error::Result;
 use crate::registry::{Registry, RegistryEntry};
+use crate::sessions::client_name;
 
 /// The identity of a project. Where a project is kept can change, and different paths can lead to the same place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -221,12 +221,6 @@ impl JoinedProject {
             workspaces: Arc::new(workspaces.with_client_names(client_name)),
         }
     }
-}
-
-/// Returns the name of the client of a platform.
-fn client_name(platform: &str) -> Option<&'static str> {
-    let platform = CLIENTS.find_platform(platform)?;
-    CLIENTS.find(platform).map(|client| client.name)
 }
 
 /// Returns the folder of a joined project that contains `cwd`, or else the first one.

@@ -26,7 +26,7 @@ mod write_refused;
 pub use binding_hint::needs_workspaces;
 pub use binding_lost::is_binding_throttle;
 pub use context_refresh::known_context;
-pub use reminders::PROBLEM_OPEN;
+pub use reminders::{PLAN_COMPLETED, PROBLEM_OPEN};
 
 pub struct BuiltinRule {
     pub id: BuiltinRuleId,
@@ -58,7 +58,7 @@ impl RuleInput<'_> {
         let is_early = self.event.kind == EventKind::PromptSubmit
             && self.event.platform.start_may_follow_prompt
             && session.prompts <= 1
-            && !session.hooks_seen.contains(&EventKind::SessionStart);
+            && !session.has_start_hook;
         if is_early {
             return Err(("会话开始的钩子即将注入", "the session-start hook is about to inject it"));
         }

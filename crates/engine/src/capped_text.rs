@@ -47,6 +47,11 @@ impl CappedText {
         self.bytes_left += reserved;
     }
 
+    /// Calls `add` with all of the budget but `reserve` bytes.
+    pub fn leaving(&mut self, reserve: usize, add: impl FnOnce(&mut CappedText)) {
+        self.within(self.bytes_left.saturating_sub(reserve), add);
+    }
+
     pub fn bytes_left(&self) -> usize {
         self.bytes_left
     }

@@ -9,7 +9,7 @@ use crate::builtin::REMINDER_RESERVE;
 use crate::capped_text::CappedText;
 use crate::context_hash::ContextHash;
 use crate::facts::{
-    DamagedNodeFacts, Facts, HolderFacts, InProgressFacts, NodeFacts, OverviewFacts, ProblemFacts,
+    DamagedNodeFacts, Facts, HolderFacts, InProgressFacts, NodeFacts, NodeText, OverviewFacts, ProblemFacts,
     SurroundingsFacts, WorkspaceFacts,
 };
 use crate::told_rules::{RuleChanges, rule_changes};
@@ -25,7 +25,7 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
     body.line(&label("会话", "Session"), &one_line(&facts.session.id));
     if !workspace.rules.is_empty() {
         body.line(&label("规则", "Rules"), &format!("rulesHash {}", workspace.rules_hash));
-        workspace.rules.iter().for_each(|rule| body.line("- ", rule));
+        body.leaving(FOCUS_BYTES, |body| workspace.rules.iter().for_each(|rule| body.line("- ", rule)));
     }
     add_workspace_problem(&mut body, lang, workspace.problem.as_ref());
     match (&facts.node, &workspace.damaged_focus) {
@@ -40,13 +40,13 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
             });
         }
         (Some(node), _) => {
-            let path = node.surroundings.ancestors.iter().map(|title| one_line(title)).collect::<Vec<_>>();
-            body.within(PATH_BYTES, |body| body.line(&label("路径", "Path"), &path.join(" › ")));
+            let path = path_text(&node.surroundings.ancestors, PATH_BYTES);
+            body.within(PATH_BYTES, |body| body.line(&label("路径", "Path"), &path));
             body.line(&label("聚焦节点", "Focused node"), &node_line(node));
             add_holder(&mut body, lang, node);
             add_requirement(&mut body, lang, node);
             add_problem(&mut body, lang, node);
-            body.line(&label("备注", "Note"), &node.note);
+            add_note(&mut body, lang, node);
             // Empty unless the root is focused, which has no path.
             let before = body.bytes_left();
             body.within(SURROUNDINGS_BYTES, |body| {
@@ -68,6 +68,10 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
     body.finish(pointer)
 }
 
+/// The maximum length of the goal, in bytes, so that the rules fit after it.
+const GOAL_BYTES: usize = 2500;
+/// What the rules leave for the focus, in bytes. Rules that a session state keeps whole fit before it.
+const FOCUS_BYTES: usize = 1500;
 /// The maximum length of what surrounds the focus, in bytes.
 const SURROUNDINGS_BYTES: usize = 2000;
 /// The part of it for the titles of the ancestors.
@@ -75,17 +79,46 @@ const PATH_BYTES: usize = 300;
 /// The maximum width of one line about another node, or of one log entry.
 const LINE_COLUMNS: usize = 200;
 
+/// Returns the titles of ancestors as a path of at most about `max` bytes. The nearest ancestors tell most, so the others
+/// are left out first.
+fn path_text(ancestors: &[String], max: usize) -> String {
+    const LEFT_OUT: &str = "… › ";
+    // The line has a label and an end.
+    let max = max - LEFT_OUT.len() - 16;
+    let mut path = String::new();
+    for title in ancestors.iter().rev() {
+        let title = text::fit(&one_line(title), TITLE_COLUMNS);
+        let separator = if path.is_empty() { "" } else { " › " };
+        if path.len() + title.len() + separator.len() > max {
+            return format!("{LEFT_OUT}{path}");
+        }
+        path.insert_str(0, &format!("{title}{separator}"));
+    }
+    path
+}
+
+/// What a line of a list gets at least, in bytes. A shorter text is not useful.
+const MIN_LINE_BYTES: usize = 100;
+
+/// Adds the lists of what surrounds the focus. Each list gets an equal share of what the lists before it left, and so does
+/// each line of a list: long lines are cut before others are left out.
 fn add_surroundings(body: &mut CappedText, lang: Lang, surroundings: &SurroundingsFacts) {
-    for (zh, en, lines) in [
+    let lists = [
         ("最近日志", "Last log entries", &surroundings.log),
         ("依赖的结论", "Dependency conclusions", &surroundings.dependencies),
         ("子节点结论", "Child conclusions", &surroundings.conclusions),
         ("引用", "References", &surroundings.references),
-    ] {
-        if !lines.is_empty() {
+    ];
+    let lists: Vec<_> = lists.into_iter().filter(|(.., lines)| !lines.is_empty()).collect();
+    for (n, (zh, en, lines)) in lists.iter().enumerate() {
+        body.within(body.bytes_left() / (lists.len() - n), |body| {
             body.line(&label(lang, zh, en), " ");
-            lines.iter().for_each(|line| body.line("- ", &fit(line)));
-        }
+            for (n, line) in lines.iter().enumerate() {
+                body.within((body.bytes_left() / (lines.len() - n)).max(MIN_LINE_BYTES), |body| {
+                    body.line("- ", &fit(line));
+                });
+            }
+        });
     }
 }
 
@@ -96,9 +129,11 @@ pub fn overview_text(overview: &OverviewFacts, session: &str, lang: Lang) -> Str
     body.finish("…")
 }
 
-/// The maximum widths of a title and of another text in an overview. All its lines so fit, also in Chinese.
-const TITLE_COLUMNS: usize = 40;
+/// The maximum widths of the texts in an overview, so that all its lines fit, also in Chinese.
+const TITLE_COLUMNS: usize = 36;
 const TEXT_COLUMNS: usize = 60;
+const NEXT_STEP_COLUMNS: usize = 32;
+const WAITS_FOR_COLUMNS: usize = 16;
 
 /// Adds what is in progress, open problems and what comes next.
 fn add_overview(body: &mut CappedText, lang: Lang, session: &str, overview: &OverviewFacts) {
@@ -115,11 +150,26 @@ fn add_overview(body: &mut CappedText, lang: Lang, session: &str, overview: &Ove
         body.line(&label(lang, "进行中", "In progress"), &one_line(&line));
     }
     for node in &overview.problems {
-        let line = format!("{} {}: {}", title(&node.title), node.id, text(&node.text));
+        let mut line = format!("{} {}: {}", title(&node.title), node.id, text(&node.problem.description));
+        if !node.problem.next_step.is_empty() {
+            line.push_str(lang.pick("；下一步：", "; next step: "));
+            line.push_str(&text::fit(&one_line(&node.problem.next_step), NEXT_STEP_COLUMNS));
+        }
         body.line(&label(lang, "未解决的问题", "Open problem"), &one_line(&line));
     }
-    let next: Vec<String> =
-        overview.next.iter().map(|node| format!("{} {}", title(&node.title), node.id)).collect();
+    if overview.has_more {
+        let en = "More nodes are in progress or have problems; node_list lists them.";
+        body.line("", lang.pick("还有更多进行中或有问题的节点；node_list 列出。", en));
+    }
+    let next = |node: &NodeText| {
+        let name = format!("{} {}", title(&node.title), node.id);
+        let on = text::fit(&one_line(&node.text), WAITS_FOR_COLUMNS);
+        match on.is_empty() {
+            true => name,
+            false => lang.pick(format!("{name}（在「{on}」之后）"), format!("{name} (after {on})")),
+        }
+    };
+    let next: Vec<String> = overview.next.iter().map(next).collect();
     body.line(&label(lang, "接下来", "Next"), &next.join(lang.pick("；", "; ")));
 }
 
@@ -181,7 +231,9 @@ pub fn changes_text(
     let now = ContextHash::of(workspace, facts.node.as_ref());
     let (mut body, pointer) = new_body(lang, max_bytes);
     if now.goal != seen.goal {
-        add_goal(&mut body, lang, workspace);
+        let what = label("工作区的名称或目标有变化，现为", "Name or goal of the workspace changed, now");
+        body.line(&what, &workspace_name(workspace));
+        body.within(GOAL_BYTES, |body| body.line(&label("目标", "Goal"), &workspace.goal));
     }
     if now.rules != seen.rules {
         add_rule_changes(&mut body, lang, workspace, facts.session.told_rules.as_deref());
@@ -196,7 +248,7 @@ pub fn changes_text(
             body.line(&what, &node_line(node));
             add_holder(&mut body, lang, node);
             add_requirement(&mut body, lang, node);
-            body.line(&label("备注", "Note"), &node.note);
+            add_note(&mut body, lang, node);
         }
         (None, Some(damaged)) => add_damaged(&mut body, lang, damaged),
         (None, None) => body.line("", lang.pick("现在没有聚焦的节点。", "No node is focused now.")),
@@ -231,9 +283,12 @@ fn new_body(lang: Lang, max_bytes: usize) -> (CappedText, &'static str) {
 }
 
 fn add_goal(body: &mut CappedText, lang: Lang, workspace: &WorkspaceFacts) {
-    let name = one_line(&format!("{} ({})", workspace.name, workspace.id));
-    body.line(&label(lang, "当前工作区", "Workspace"), &name);
-    body.line(&label(lang, "目标", "Goal"), &workspace.goal);
+    body.line(&label(lang, "当前工作区", "Workspace"), &workspace_name(workspace));
+    body.within(GOAL_BYTES, |body| body.line(&label(lang, "目标", "Goal"), &workspace.goal));
+}
+
+fn workspace_name(workspace: &WorkspaceFacts) -> String {
+    one_line(&format!("{} ({})", workspace.name, workspace.id))
 }
 
 fn node_line(node: &NodeFacts) -> String {
@@ -242,15 +297,22 @@ fn node_line(node: &NodeFacts) -> String {
 
 /// Adds that another agent works on the node, so that this one does not.
 fn add_holder(body: &mut CappedText, lang: Lang, node: &NodeFacts) {
-    let holder = node.held_by.as_ref().map(|holder| match holder {
+    if let Some(holder) = &node.held_by {
+        let mut line = holder_name(holder, lang);
+        // The user can let the agent work on a node that the user started.
+        if *holder != HolderFacts::User {
+            line.push_str(lang.pick("；node_next 给出其他工作", "; node_next gives other work"));
+        }
+        body.line(&label(lang, "持有者", "Held by"), &line);
+    }
+}
+
+/// Returns the name of who else works on a node.
+pub fn holder_name(holder: &HolderFacts, lang: Lang) -> String {
+    match holder {
         HolderFacts::Named(name) => fit(name),
         HolderFacts::Session => lang.pick("另一个运行中的会话", "another running session").to_owned(),
         HolderFacts::User => lang.pick("用户本人", "the user in person").to_owned(),
-    });
-    if let Some(holder) = holder {
-        let (zh, en) =
-            (format!("{holder}；node_next 给出其他工作"), format!("{holder}; node_next gives other work"));
-        body.line(&label(lang, "持有者", "Held by"), &lang.pick(zh, en));
     }
 }
 
@@ -269,13 +331,22 @@ fn add_damaged(body: &mut CappedText, lang: Lang, damaged: &DamagedNodeFacts) {
 /// Adds the requirement, unless it only repeats the title.
 fn add_requirement(body: &mut CappedText, lang: Lang, node: &NodeFacts) {
     if node.requirement.trim() != node.title.trim() {
-        body.line(&label(lang, "需求", "Requirement"), &node.requirement);
+        add_half(body, &label(lang, "需求", "Requirement"), &node.requirement);
     }
 }
 
 fn add_problem(body: &mut CappedText, lang: Lang, node: &NodeFacts) {
-    body.line(&label(lang, "问题", "Problem"), &node.problem);
-    body.line(&label(lang, "下一步", "Next step"), &node.next_step);
+    add_half(body, &label(lang, "问题", "Problem"), &node.problem);
+    add_half(body, &label(lang, "下一步", "Next step"), &node.next_step);
+}
+
+fn add_note(body: &mut CappedText, lang: Lang, node: &NodeFacts) {
+    add_half(body, &label(lang, "备注", "Note"), &node.note);
+}
+
+/// Adds a text that leaves half of the rest for what follows it, however long it is.
+fn add_half(body: &mut CappedText, label: &str, text: &str) {
+    body.within(body.bytes_left() / 2, |body| body.line(label, text));
 }
 
 /// Adds the rules that are new and the rules that no longer apply. `told` is `None` if the rules were too long to keep.

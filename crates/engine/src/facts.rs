@@ -44,6 +44,8 @@ pub struct AvailableFacts {
     pub total: usize,
     /// The number of archived workspaces.
     pub archived: usize,
+    /// The number of those that cannot be read.
+    pub damaged: usize,
     /// The first of the active ones. Empty if the user has not agreed to the project: then their names are
     /// not injected.
     pub first: Vec<AvailableWorkspace>,
@@ -82,7 +84,8 @@ pub struct SessionFacts {
     pub told_problem: Option<String>,
     /// Prompts since the last session start, including this one.
     pub prompts: u32,
-    /// Whether the session created nodes since it started one, and was not told to show them since.
+    /// Whether the session created nodes or was bound to a plan without started work, and since then neither started a node
+    /// nor was told to show the plan.
     pub has_unconfirmed_plan: bool,
     /// All prompts of the session, including this one.
     pub total_prompts: u32,
@@ -98,6 +101,8 @@ pub struct SessionFacts {
     pub was_unbound_by_user: bool,
     /// Hooks that actually ran since the last start or bind of the session.
     pub hooks_seen: Vec<EventKind>,
+    /// Whether the session-start hook ever ran in the session, also before a bind.
+    pub has_start_hook: bool,
     /// When a text was last injected, by throttle key.
     pub last_injected: BTreeMap<String, Millis>,
     /// The type of the last reminder, and when it was injected.
@@ -120,6 +125,8 @@ pub struct LostClaimFacts {
     pub by: String,
     /// Whether another session holds the node now.
     pub is_taken: bool,
+    /// Whether the node was deleted.
+    pub is_deleted: bool,
 }
 
 /// A write that the server of a team refused after it had waited.
@@ -151,13 +158,14 @@ pub struct DigestFacts {
     /// Local time of the last call.
     pub at: String,
     /// The nodes that it moved last, the latest first. The text is the status.
-    pub moved: Vec<NodeText>,
+    pub moved: Vec<WorkedNode>,
     /// The number of nodes that it moved before these.
     pub more_moved: usize,
     /// The problems that it left open, the latest first. The title is empty if it is not known, and for the workspace.
-    pub problems: Vec<NodeText>,
+    pub problems: Vec<WorkedNode>,
     pub log_lines: usize,
-    pub last_log: String,
+    /// The last log entry. It has no title.
+    pub last_log: Option<WorkedNode>,
     /// The number of facts that it saved.
     pub facts: usize,
     /// Whether the session made more calls than are kept.
@@ -167,16 +175,57 @@ pub struct DigestFacts {
 }
 
 impl DigestFacts {
+    /// Returns whether there is more to tell than how much the session logged.
+    pub fn has_news(&self) -> bool {
+        let is_empty =
+            self.moved.is_empty() && self.problems.is_empty() && self.last_log.is_none() && self.facts == 0;
+        !is_empty
+    }
+
     /// Returns the moved nodes as `title (status) id`.
     pub fn moved_lines(&self) -> Vec<String> {
-        self.moved.iter().map(|node| format!("{} ({}) {}", node.title, node.text, node.id)).collect()
+        let line = |node: &WorkedNode| format!("{} ({}) {}", node.short_title(), node.text, node.id);
+        self.moved.iter().map(line).collect()
     }
 
     /// Returns the problems as `title id: description`.
     pub fn problem_lines(&self) -> Vec<String> {
-        let line =
-            |node: &NodeText| format!("{} {}: {}", node.title, node.id, node.text).trim_start().to_owned();
+        let line = |node: &WorkedNode| {
+            format!("{} {}: {}", node.short_title(), node.id, node.text).trim_start().to_owned()
+        };
         self.problems.iter().map(line).collect()
+    }
+
+    /// Returns the last log entry, with the id of its node unless that is a node that was moved. Empty if there is none.
+    pub fn last_log_line(&self) -> String {
+        let Some(last) = &self.last_log else { return String::new() };
+        match self.moved.iter().any(|moved| moved.is_same(last)) {
+            true => last.text.clone(),
+            false => format!("{}: {}", last.id, last.text),
+        }
+    }
+}
+
+/// The maximum width of a title in a digest.
+const TITLE_COLUMNS: usize = 40;
+
+/// A node on which a session worked, with one text about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkedNode {
+    pub workspace: String,
+    pub id: String,
+    pub title: String,
+    pub text: String,
+}
+
+impl WorkedNode {
+    /// Returns the title, cut so that a line also has room for the rest.
+    fn short_title(&self) -> String {
+        tanmi_base::text::fit(&self.title, TITLE_COLUMNS)
+    }
+
+    pub fn is_same(&self, other: &WorkedNode) -> bool {
+        self.workspace == other.workspace && self.id == other.id
     }
 }
 
@@ -258,7 +307,10 @@ pub struct OverviewFacts {
     /// The problem of the workspace itself, if the overview stands without its context.
     pub problem: Option<ProblemFacts>,
     pub in_progress: Vec<InProgressFacts>,
-    pub problems: Vec<NodeText>,
+    pub problems: Vec<NodeProblemFacts>,
+    /// Whether more nodes are in progress or have problems.
+    pub has_more: bool,
+    /// The text is the title of the node that it waits for; empty if it can be started.
     pub next: Vec<NodeText>,
 }
 
@@ -326,7 +378,15 @@ pub struct ProblemFacts {
     pub next_step: String,
 }
 
-/// A node with one text about it, such as its problem. The text can be empty.
+/// A node with its open problem.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeProblemFacts {
+    pub id: String,
+    pub title: String,
+    pub problem: ProblemFacts,
+}
+
+/// A node with one text about it, such as its status. The text can be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeText {
     pub id: String,

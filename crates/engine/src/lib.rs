@@ -16,19 +16,19 @@ mod render;
 mod told_rules;
 
 pub use builtin::{
-    BUILTIN_RULES, BuiltinRule, PROBLEM_OPEN, SkipReason, is_binding_throttle, known_context,
+    BUILTIN_RULES, BuiltinRule, PLAN_COMPLETED, PROBLEM_OPEN, SkipReason, is_binding_throttle, known_context,
     needs_workspaces,
 };
 pub use context_hash::ContextHash;
-pub use context_text::{context_text, overview_text};
+pub use context_text::{context_text, holder_name, overview_text};
 pub use custom::{CustomRule, RuleFlaw, RuleSource, check_condition, parse_rules};
 pub use decide::{Rule, RuleTrace, Verdict, decide, is_already_told};
 pub use escape_tags::escape_tags;
 pub use facts::{
     AvailableFacts, AvailableWorkspace, ChildCounts, DamagedNodeFacts, DayFacts, DeclaredFacts, DeclaredFile,
     DigestFacts, FactLine, Facts, HolderFacts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts,
-    NodeText, OverviewFacts, ParentFacts, ProblemFacts, RefusedWriteFacts, SessionFacts, SummaryFacts,
-    SurroundingsFacts, TimeFacts, WorkspaceFacts,
+    NodeProblemFacts, NodeText, OverviewFacts, ParentFacts, ProblemFacts, RefusedWriteFacts, SessionFacts,
+    SummaryFacts, SurroundingsFacts, TimeFacts, WorkedNode, WorkspaceFacts,
 };
 pub use render::{CONTEXT_RULES, fit_to_max_bytes, render};
 pub use told_rules::told_rules;

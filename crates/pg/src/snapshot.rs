@@ -1,5 +1,6 @@
 //! The context snapshot, read in one transaction.
 
+use tanmi_base::Millis;
 use tanmi_workspace::model::*;
 use tanmi_workspace::store::{
     Access, ContextSnapshot, ContextSnapshots, NodeBrief, Overview, Relations, SnapshotDepth, SnapshotSource,
@@ -48,6 +49,10 @@ impl ContextSnapshots for PgStore {
 
     fn unstarted_tasks(&self, id: &WorkspaceId) -> usize {
         self.read(id).map_or(0, |tx| unstarted_tasks(&tx))
+    }
+
+    fn changed_at(&self, _: &WorkspaceId) -> Option<Millis> {
+        None
     }
 
     fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations {

@@ -49,7 +49,8 @@ pub struct SessionState {
     /// When a summary was last requested from the agent.
     #[serde(skip_serializing_if = "Option::is_none", rename = "askedAt")]
     pub summary_requested_at: Option<Millis>,
-    /// The session created nodes, and since then neither started one nor was told to show the plan to the user.
+    /// The session created nodes or was bound to a plan without started work, and since then neither started a node nor was
+    /// told to show the plan to the user.
     #[serde(skip_serializing_if = "std::ops::Not::not", rename = "plan")]
     pub has_unconfirmed_plan: bool,
     /// What the session did since its last summary, the latest call last. Lines, so that a prompt does not parse them.
@@ -129,6 +130,9 @@ pub struct LostClaim {
     /// Whether another session holds the node now.
     #[serde(skip_serializing_if = "std::ops::Not::not", rename = "taken")]
     pub is_taken: bool,
+    /// Whether the node was deleted.
+    #[serde(skip_serializing_if = "std::ops::Not::not", rename = "deleted")]
+    pub is_deleted: bool,
 }
 
 /// A write that waited for the server of a team, which then refused it.
@@ -288,6 +292,11 @@ impl States {
         ids
     }
 
+    /// Returns the id of the session whose hooks ran last in this client process.
+    pub fn latest_session_of_client(&self, client: &ClientProcess) -> Option<String> {
+        self.session_ids_of_client(client).pop()
+    }
+
     /// Returns the sessions whose hooks ran in this client process, the latest first.
     pub fn sessions_of_client(&self, client: &ClientProcess) -> Vec<SessionState> {
         self.session_ids_of_client(client).iter().rev().map(|session| self.read(session)).collect()
@@ -343,7 +352,7 @@ impl States {
 
     fn was_active(&self, state: &SessionState, before: Millis) -> bool {
         let is_open = |client: &ClientProcess| {
-            self.session_ids_of_client(client).last() == Some(&state.session) && is_running(client)
+            self.latest_session_of_client(client).as_ref() == Some(&state.session) && is_running(client)
         };
         state.alive_at >= before || state.client.as_ref().is_some_and(is_open)
     }

@@ -81,5 +81,6 @@ fn find_loss(
         title: node.as_ref().map_or_else(|| claim.node.to_string(), |node| node.title.clone()),
         by: by.unwrap_or_default(),
         is_taken: holder.is_some(),
+        is_deleted: node.is_none(),
     })
 }

@@ -38,7 +38,7 @@ pub struct Context {
     /// The path from the root (or the nearest isolated node) down to the requested node.
     pub chain: Vec<ChainNode>,
     pub child_conclusions: Vec<ChildConclusion>,
-    /// Conclusions of the nodes that the requested node depends on.
+    /// Conclusions of the nodes that the requested node or one of its ancestors depends on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dependency_conclusions: Vec<ChildConclusion>,
     pub references: Vec<ReferenceBlock>,
@@ -119,6 +119,7 @@ pub fn assemble(tx: &dyn Tx, focus: &NodeId, limits: &ContextLimits) -> Result<C
     let workspace = tx.workspace()?;
     let progress = tx.total()?.progress();
     let (chain, mut left_out) = read_chain(tx, focus)?;
+    let dependencies = dependencies_of(&chain);
     let mut chain = chain.into_iter();
     let Some(ChainEntry::Readable(node)) = chain.next() else {
         return Err(damage_error(tx, focus));
@@ -131,7 +132,7 @@ pub fn assemble(tx: &dyn Tx, focus: &NodeId, limits: &ContextLimits) -> Result<C
     let rules = byte_budget.take_first("workspace", "rules", workspace.rules.clone(), |rule| rule.len() + 4);
     let mut blocks = vec![byte_budget.node(&node)];
     let child_conclusions = read_children(tx, focus, limits, &mut byte_budget)?;
-    let dependency_conclusions = read_dependencies(tx, &node, &mut byte_budget)?;
+    let dependency_conclusions = read_dependencies(tx, focus, &dependencies, &mut byte_budget)?;
     let references = read_references(tx, &node, &mut byte_budget)?;
     let docs = byte_budget.take_first("workspace", "docs", active(&workspace.docs), doc_size);
     let problem = workspace.activity.problem.clone().map(|problem| byte_budget.problem("workspace", problem));
@@ -263,11 +264,33 @@ fn conclusion_size(conclusion: &ChildConclusion) -> usize {
     conclusion.title.len() + conclusion.conclusion.len() + 80
 }
 
-/// Returns the conclusions of the nodes that a node depends on.
-fn read_dependencies(tx: &dyn Tx, node: &Node, byte_budget: &mut ByteBudget) -> Result<Vec<ChildConclusion>> {
+/// Returns the nodes on which a chain depends, those of the nearest node first.
+fn dependencies_of(chain: &[ChainEntry]) -> Vec<NodeId> {
+    let mut found = Vec::new();
+    for entry in chain {
+        let depends_on = match entry {
+            ChainEntry::Readable(node) => &node.depends_on,
+            ChainEntry::Damaged(brief) => &brief.depends_on,
+        };
+        for id in depends_on {
+            if !found.contains(id) {
+                found.push(id.clone());
+            }
+        }
+    }
+    found
+}
+
+/// Returns the conclusions of the nodes that a node or its ancestors depend on.
+fn read_dependencies(
+    tx: &dyn Tx,
+    node: &NodeId,
+    dependencies: &[NodeId],
+    byte_budget: &mut ByteBudget,
+) -> Result<Vec<ChildConclusion>> {
     const FIELD: &str = "dependencyConclusions";
-    let mut conclusions = read_conclusions(tx, &node.depends_on)?;
-    let of = node.id.as_str();
+    let mut conclusions = read_conclusions(tx, dependencies)?;
+    let of = node.as_str();
     byte_budget.cut_to_shares(of, FIELD, &mut conclusions, |one| &mut one.conclusion);
     Ok(byte_budget.take_first(of, FIELD, conclusions, conclusion_size))
 }

@@ -28,7 +28,7 @@ pub(crate) use dependency::dependencies_to_wait_for;
 pub use list::{AncestorTitle, ListQuery, ListRow, NodePage, list, rows};
 pub use next::{BlockReason, BlockedNode, NextNode, NextNodes, StartedNode, find_next, start_next};
 pub use node::{
-    DeletedSubtree, NewNode, NodeChange, ReferenceEdit, RulesHashCheck, create_node, delete_node,
+    DeletedSubtree, HeldNode, NewNode, NodeChange, ReferenceEdit, RulesHashCheck, create_node, delete_node,
     deletes_claim, edit_reference, move_node, update_node,
 };
 pub use order::{NodePlace, place_node};

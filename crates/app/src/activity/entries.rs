@@ -167,7 +167,7 @@ impl Place<'_> {
             next_step: problem.next_step.as_deref().map(short),
             updated_at: problem.updated_at,
         });
-        let written = node.activity.log.iter().rfind(|entry| is_written(&entry.event));
+        let written = last_written(node);
         let state = NodeState {
             id: node.id.clone(),
             title: short(&node.title),
@@ -195,8 +195,13 @@ impl Place<'_> {
     }
 }
 
+/// Returns the last log entry of a node that an agent or a person wrote.
+pub(crate) fn last_written(node: &Node) -> Option<&LogEntry> {
+    node.activity.log.iter().rfind(|entry| is_written(&entry.event))
+}
+
 /// Returns whether an agent or a person wrote a log entry, not the program.
-pub(crate) fn is_written(event: &str) -> bool {
+fn is_written(event: &str) -> bool {
     let (taken_over, earlier) = (ops::TAKEN_OVER, ops::EARLIER_CONCLUSION);
     let prefixes = [taken_over.0, taken_over.1, earlier.0, earlier.1];
     parse_event(event).0 == "log" && !prefixes.iter().any(|prefix| event.starts_with(prefix))

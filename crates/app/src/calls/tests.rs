@@ -1,7 +1,8 @@
 use super::*;
 
 fn call(change: CallChange) -> SessionCall {
-    SessionCall { session: String::from("s"), project: String::from("p"), change }
+    let [session, project, workspace] = ["s", "p", "ws-1"].map(String::from);
+    SessionCall { session, project, workspace, change }
 }
 
 fn moved(node: &str, to: NodeStatus, title: &str) -> SessionCall {
@@ -35,7 +36,8 @@ fn digest_of_calls_names_last_status_open_problems_and_counts() {
         call(CallChange::SavedFact),
     ]);
     let digest = digest_of(&state, "p").unwrap();
-    let node = |id: &str, title: &str, text: &str| NodeText {
+    let node = |id: &str, title: &str, text: &str| WorkedNode {
+        workspace: "ws-1".into(),
         id: id.into(),
         title: title.into(),
         text: text.into(),
@@ -45,10 +47,35 @@ fn digest_of_calls_names_last_status_open_problems_and_counts() {
         [node("node-a", "Issue tokens", "completed"), node("node-b", "Check tokens", "implementing")]
     );
     assert_eq!(digest.problems, [node("node-c", "", "no time")], "the problem of a completed node is over");
-    assert_eq!((digest.log_lines, digest.last_log.as_str(), digest.facts), (2, "signed with RS256", 1));
+    assert_eq!(
+        (digest.log_lines, digest.last_log_line().as_str(), digest.facts),
+        (2, "signed with RS256", 1)
+    );
     assert_eq!((digest.at.len(), digest.more_moved, digest.is_partial), (16, 0, false));
     assert_eq!((state.completed_since_summary, state.has_unconfirmed_plan), (1, false));
     assert_eq!(digest_of(&state, "other"), None, "texts of one project are not told in another");
+    let silent = digest_of(&state_after(&[moved("node-a", NodeStatus::Completed, "T")]), "p").unwrap();
+    assert_eq!((silent.log_lines, silent.last_log_line().as_str()), (0, ""));
+}
+
+#[test]
+fn digest_of_calls_tells_nodes_of_each_workspace_apart() {
+    let in_other = |call: SessionCall| SessionCall { workspace: String::from("ws-2"), ..call };
+    let problem = |text: &str| call(CallChange::Problem { node: "workspace".into(), text: text.into() });
+    let done = |title: &str| moved("root", NodeStatus::Completed, title);
+    let state = state_after(&[
+        problem("a"),
+        in_other(problem("b")),
+        done("First"),
+        in_other(done("Second")),
+        logged("x"),
+    ]);
+    let digest = digest_of(&state, "p").unwrap();
+    let parts = |nodes: &[WorkedNode]| -> Vec<String> {
+        nodes.iter().map(|node| format!("{} {} {}", node.workspace, node.title, node.text)).collect()
+    };
+    assert_eq!(parts(&digest.moved), ["ws-2 Second completed", "ws-1 First completed"]);
+    assert_eq!(parts(&digest.problems), ["ws-2  b", "ws-1  a"]);
 }
 
 #[test]
@@ -93,14 +120,19 @@ fn record_call_after_summary_keeps_no_call() {
 
 #[test]
 fn digest_of_lines_of_another_version_skips_them() {
-    let mut lines =
-        vec!["", "x", "2025-12-10T18:07:00 p invented node-a text", "2025-12-10T18:08:00 p fact - "];
+    let mut lines = vec![
+        "",
+        "x",
+        "2025-12-10T18:07:00 p logged node-a without a workspace",
+        "2025-12-10T18:07:00 p invented ws-1/node-a text",
+        "2025-12-10T18:08:00 p fact /- ",
+    ];
     let digest = |lines: &[&str]| {
         let calls = lines.iter().map(|line| String::from(*line)).collect();
         digest_of(&SessionState { calls, ..SessionState::default() }, "p")
     };
     assert_eq!(digest(&lines), None, "facts alone are told by themselves");
-    lines.push("2025-12-10T18:09:00 p logged node-a");
+    lines.push("2025-12-10T18:09:00 p logged ws-1/node-a");
     let digest = digest(&lines).unwrap();
     assert_eq!((digest.at.as_str(), digest.facts, digest.log_lines), ("2025-12-10 18:09", 1, 1));
 }
@@ -111,9 +143,9 @@ fn record_summary_keeps_calls_of_other_projects() {
     let mut state = state_after(&[logged("first"), in_other(logged("second"))]);
     record_summary(&mut state, "p");
     assert_eq!(digest_of(&state, "p"), None);
-    assert_eq!(digest_of(&state, "other").unwrap().last_log, "node-a: second");
+    assert_eq!(digest_of(&state, "other").unwrap().last_log_line(), "node-a: second");
     logged("third").record(&mut state, 0);
     in_other(logged("fourth")).record(&mut state, 0);
     assert_eq!(digest_of(&state, "p"), None, "the summary replaces the digest");
-    assert_eq!(digest_of(&state, "other").unwrap().last_log, "node-a: fourth");
+    assert_eq!(digest_of(&state, "other").unwrap().last_log_line(), "node-a: fourth");
 }

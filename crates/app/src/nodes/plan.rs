@@ -6,7 +6,7 @@ use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{BlockedNode, Claimant, NewPlan, NextNode, OpContext, PlannedNodes, StartedNode};
 use tanmi_workspace::outline;
 
-use super::{InWorkspace, NodeService};
+use super::{InWorkspace, NodeService, TaskView};
 use crate::calls::CallChange;
 use crate::core::WorkspaceRef;
 use crate::error::Result;
@@ -47,9 +47,8 @@ pub struct StartedView {
     #[serde(rename = "type")]
     pub kind: NodeType,
     pub status: NodeStatus,
-    pub requirement: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub note: String,
+    #[serde(flatten)]
+    pub task: TaskView,
     /// Whether another session started the node, which is no longer live.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub takeover: bool,
@@ -58,15 +57,14 @@ pub struct StartedView {
 }
 
 impl StartedView {
-    fn new(started: StartedNode) -> StartedView {
+    fn new(started: StartedNode, task: TaskView) -> StartedView {
         let StartedNode { node, transition, takeover } = started;
         StartedView {
             node_id: node.id,
             title: node.title,
             kind: node.kind,
             status: node.status,
-            requirement: node.requirement,
-            note: node.note,
+            task,
             takeover,
             focus_moved: transition.focus_moved,
         }
@@ -125,7 +123,10 @@ impl NodeService {
             self.follow_focus(scope, step, &mut change);
             self.note_step(scope, step);
         }
-        let started = started.map(StartedView::new);
+        let started = started.map(|started| {
+            let task = self.task(scope, &started.node.id);
+            StartedView::new(started, task)
+        });
         let (blocked, progress) = (found.blocked, found.progress);
         Ok(InWorkspace::committed(ws, change, NextResult { started, next: Vec::new(), blocked, progress }))
     }

@@ -6,20 +6,22 @@ use std::sync::Arc;
 use tanmi_base::{Millis, clock, paths, text};
 use tanmi_engine::{
     AvailableFacts, AvailableWorkspace, ChildCounts, ContextHash, CustomRule, DamagedNodeFacts, DayFacts,
-    DeclaredFacts, Facts, HolderFacts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText,
-    OverviewFacts, ParentFacts, ProblemFacts, RefusedWriteFacts, SessionFacts, SkipReason, SurroundingsFacts,
-    TimeFacts, WorkspaceFacts,
+    DeclaredFacts, Facts, HolderFacts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts,
+    NodeProblemFacts, NodeText, OverviewFacts, ParentFacts, ProblemFacts, RefusedWriteFacts, SessionFacts,
+    SkipReason, SurroundingsFacts, TimeFacts, WorkspaceFacts,
 };
 use tanmi_event::{BuiltinRuleId, Event, EventKind, Source, StartSource};
 use tanmi_session::{Binding, LostClaim, RefusedWrite, SessionState, States};
 use tanmi_workspace::context::{ChildConclusion, ReferenceBlock};
-use tanmi_workspace::model::{LogEntry, Node, NodeStatus, PERSON, RefStatus, Workspace, WorkspaceStatus};
+use tanmi_workspace::model::{
+    LogEntry, Node, NodeStatus, PERSON, Problem, RefStatus, Workspace, WorkspaceStatus,
+};
 use tanmi_workspace::store::{
-    ContextSnapshot, NodeBrief, Overview, SnapshotDepth, StatusCounts, Surroundings,
+    ContextSnapshot, NodeBrief, Overview, SnapshotDepth, StatusCounts, Surroundings, WaitingNode,
 };
 
 use super::Caller;
-use crate::activity::is_written;
+use crate::activity::last_written;
 use crate::config::Config;
 use crate::sessions::is_live;
 use crate::stores::Project;
@@ -64,6 +66,7 @@ pub fn build(
             summary_requested_at: state.summary_requested_at,
             compacted: state.compacted,
             was_unbound_by_user: state.was_unbound_by_user,
+            has_start_hook: state.handled_events.contains_key(EventKind::SessionStart.as_str()),
             hooks_seen: state.hooks.keys().filter_map(|word| EventKind::from_word(word)).collect(),
             last_injected: state.last_injected.clone(),
             last_reminder: state.last_reminder.as_ref().map(|last| (last.kind.clone(), last.at)),
@@ -90,8 +93,8 @@ fn seen_focus(state: &SessionState) -> Option<String> {
 }
 
 fn lost_claim_facts(claim: &LostClaim) -> LostClaimFacts {
-    let LostClaim { node, title, by, is_taken } = claim.clone();
-    LostClaimFacts { id: node, title, by, is_taken }
+    let LostClaim { node, title, by, is_taken, is_deleted } = claim.clone();
+    LostClaimFacts { id: node, title, by, is_taken, is_deleted }
 }
 
 fn refused_write_facts(write: &RefusedWrite) -> RefusedWriteFacts {
@@ -163,7 +166,11 @@ fn workspace_facts(snapshot: &ContextSnapshot, now: Millis) -> WorkspaceFacts {
 
 /// Returns the open problem of the workspace itself and its next step.
 pub fn workspace_problem(workspace: &Workspace) -> Option<ProblemFacts> {
-    let problem = workspace.activity.problem.as_ref().filter(|problem| !problem.description.is_empty())?;
+    open_problem(workspace.activity.problem.as_ref())
+}
+
+fn open_problem(problem: Option<&Problem>) -> Option<ProblemFacts> {
+    let problem = problem.filter(|problem| !problem.description.is_empty())?;
     Some(ProblemFacts {
         description: problem.description.clone(),
         next_step: problem.next_step.clone().unwrap_or_default(),
@@ -182,38 +189,43 @@ pub fn overview_facts(overview: &Overview, now: Millis) -> OverviewFacts {
         },
         stamp: stamp.to_owned(),
     };
-    let written = |node: &Node| node.activity.log.iter().rfind(|entry| is_written(&entry.event)).cloned();
     let in_progress = |node: &Node| InProgressFacts {
         id: node.id.to_string(),
         title: node.title.clone(),
         status: node.status.to_string(),
-        last_log: written(node).map(|entry| (time(&entry.timestamp), entry.event)),
+        last_log: last_written(node).map(|entry| (time(&entry.timestamp), entry.event.clone())),
         holder: node.started_by.clone(),
         holder_name: None,
         has_holder_ended: false,
         since: time(&clock::local_stamp(node.status_changed_at.unwrap_or(node.created_at))),
     };
-    let problem = |node: &Node| NodeText {
+    let problem = |node: &Node| NodeProblemFacts {
         id: node.id.to_string(),
         title: node.title.clone(),
-        text: node.activity.problem.as_ref().map(|problem| problem.description.clone()).unwrap_or_default(),
+        problem: open_problem(node.activity.problem.as_ref()).unwrap_or_default(),
     };
     let next = |brief: &NodeBrief| NodeText {
         id: brief.id.to_string(),
         title: brief.title.clone(),
         text: String::new(),
     };
+    let waiting = |waiting: &WaitingNode| NodeText { text: waiting.waits_for.clone(), ..next(&waiting.node) };
+    let problems = overview.with_problem.iter().take(OVERVIEW_NODES);
     OverviewFacts {
         problem: None,
         in_progress: overview.in_progress.iter().map(in_progress).collect(),
-        problems: overview.with_problem.iter().map(problem).collect(),
-        next: overview.next.iter().map(next).collect(),
+        problems: problems.map(problem).collect(),
+        has_more: overview.with_problem.len() > OVERVIEW_NODES,
+        next: overview.next.iter().map(next).chain(overview.waiting.iter().map(waiting)).collect(),
     }
 }
 
-/// Completes an overview with what is known of the holders: whether their sessions ended, and in a joined
-/// project the person and the machine. Reads the state of each of those sessions.
-pub fn add_holders(
+/// The maximum number of nodes in progress, and of nodes with problems, that a session is told.
+const OVERVIEW_NODES: usize = 3;
+
+/// Completes an overview with what is known of the holders, and selects the nodes in progress that the session is told:
+/// first those that it can continue.
+pub fn complete_overview(
     overview: &mut OverviewFacts,
     project: &dyn Project,
     states: &States,
@@ -221,14 +233,36 @@ pub fn add_holders(
     now: Millis,
 ) {
     // Only the database of a team knows the sessions of its server.
-    if project.maintenance().is_none() && project.team().is_none() {
-        return;
+    if project.maintenance().is_some() || project.team().is_some() {
+        add_holders(overview, project, states, session, now);
     }
-    // A person without a session is `@person`, or `@` and a name in a team.
-    let is_other = |holder: &&String| *holder != session && !holder.starts_with('@');
+    let is_held_by_other = |node: &InProgressFacts| {
+        node.holder.as_ref().is_some_and(|holder| holder != session) && !node.has_holder_ended
+    };
+    overview.in_progress.sort_by_key(is_held_by_other);
+    overview.has_more |= overview.in_progress.len() > OVERVIEW_NODES;
+    overview.in_progress.truncate(OVERVIEW_NODES);
+}
+
+/// Adds whether the sessions of the holders ended, and in a joined project the person and the machine. Reads the state of
+/// each of those sessions.
+fn add_holders(
+    overview: &mut OverviewFacts,
+    project: &dyn Project,
+    states: &States,
+    session: &str,
+    now: Millis,
+) {
     let mut presence = None;
     for node in &mut overview.in_progress {
-        let Some(holder) = node.holder.as_ref().filter(is_other) else { continue };
+        let Some(holder) = node.holder.as_deref().filter(|holder| *holder != session) else { continue };
+        if holder == PERSON {
+            continue;
+        }
+        if let Some(name) = person_of(holder) {
+            node.holder_name = Some(name.to_owned());
+            continue;
+        }
         let is_here = states.exists(holder);
         if project.team().is_some() {
             let presence = presence.get_or_insert_with(|| presence::of_project(project));
@@ -241,24 +275,32 @@ pub fn add_holders(
     }
 }
 
+/// Returns the name of a person of a team who holds a node without a session.
+fn person_of(holder: &str) -> Option<&str> {
+    holder.strip_prefix('@')
+}
+
 /// Returns who else holds a node: the user, or another session that is alive.
 pub fn other_holder(
-    caller: &Caller<'_>,
+    states: &States,
     node: &Node,
     session: &str,
+    now: Millis,
     project: impl FnOnce() -> Arc<dyn Project>,
 ) -> Option<HolderFacts> {
     let is_other = |holder: &&str| *holder != session && !node.status.is_done();
-    let holder = match node.started_by.as_deref().filter(is_other)? {
-        PERSON => return Some(HolderFacts::User),
-        holder => holder,
-    };
+    let holder = node.started_by.as_deref().filter(is_other)?;
+    if holder == PERSON {
+        return Some(HolderFacts::User);
+    }
+    if let Some(name) = person_of(holder) {
+        return Some(HolderFacts::Named(name.to_owned()));
+    }
     let presence = presence::of_project(project().as_ref());
     if let Some(name) = presence.name(holder) {
-        return presence.is_live(holder, caller.now).then_some(HolderFacts::Named(name));
+        return presence.is_live(holder, now).then_some(HolderFacts::Named(name));
     }
-    let states = States::new(caller.home);
-    let is_here = states.exists(holder) && is_live(&states, &states.read(holder), caller.now);
+    let is_here = states.exists(holder) && is_live(states, &states.read(holder), now);
     is_here.then_some(HolderFacts::Session)
 }
 
@@ -389,7 +431,7 @@ pub fn has_project_data(caller: &Caller<'_>, project: &Path) -> bool {
 const NAMED_WORKSPACES: usize = 3;
 
 /// Returns the active workspaces of a project, the latest change first, and the focus of the first one that
-/// has any. At a prompt, the only one has its overview.
+/// has any. At a prompt, the first one has its overview.
 pub fn available(
     caller: &Caller<'_>,
     event: &Event,
@@ -397,14 +439,20 @@ pub fn available(
 ) -> (AvailableFacts, Option<Node>) {
     let Some(trust) = trust else { return Default::default() };
     let project = caller.stores.projects.in_folder(trust.project());
-    let headers = project.workspaces().headers().unwrap_or_default().into_iter();
+    let headers = project.workspaces().headers().unwrap_or_default();
+    let damaged = headers.iter().filter(|(_, workspace)| workspace.is_none()).count();
     let (mut active, archived): (Vec<Workspace>, Vec<Workspace>) = headers
+        .into_iter()
         .filter_map(|(_, workspace)| workspace)
         .partition(|workspace| workspace.status == WorkspaceStatus::Active);
-    active.sort_by_key(|workspace| std::cmp::Reverse(workspace.updated_at));
-    let has_overview = event.kind == EventKind::PromptSubmit && active.len() == 1;
+    let snapshots = project.snapshots();
+    active.sort_by_cached_key(|workspace| {
+        let changed_at = snapshots.changed_at(&workspace.id).unwrap_or_default();
+        std::cmp::Reverse(changed_at.max(workspace.updated_at))
+    });
     let mut focus = None;
-    let mut named = |workspace: &Workspace| {
+    let mut named = |(n, workspace): (usize, &Workspace)| {
+        let has_overview = event.kind == EventKind::PromptSubmit && n == 0;
         let snapshots = project.snapshots();
         let mut snapshot = snapshots.context_snapshot(&workspace.id, None, SnapshotDepth::Progress)?;
         let WorkspaceFacts { id, name, progress, .. } = workspace_facts(&snapshot, caller.now);
@@ -413,12 +461,12 @@ pub fn available(
         let mut overview = overview.map(|it| overview_facts(&it, caller.now)).unwrap_or_default();
         overview.problem = workspace_problem(workspace).filter(|_| has_overview);
         let states = States::new(caller.home);
-        add_holders(&mut overview, project.as_ref(), &states, &event.session, caller.now);
+        complete_overview(&mut overview, project.as_ref(), &states, &event.session, caller.now);
         Some(AvailableWorkspace { id, name, created_at: workspace.created_at, progress, overview })
     };
     // Only files can come with a clone.
     let is_refused = project.maintenance().is_some() && !trust.is_trusted();
     let count = if is_refused { 0 } else { NAMED_WORKSPACES };
-    let first = active.iter().take(count).filter_map(&mut named).collect();
-    (AvailableFacts { total: active.len(), archived: archived.len(), first }, focus)
+    let first = active.iter().take(count).enumerate().filter_map(&mut named).collect();
+    (AvailableFacts { total: active.len(), archived: archived.len(), damaged, first }, focus)
 }

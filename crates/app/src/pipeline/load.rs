@@ -41,6 +41,7 @@ pub fn load(
     let is_taken_over = previous.is_some();
     if let Some(previous) = previous {
         (state.last_injected, state.last_reminder) = (previous.last_injected, previous.last_reminder);
+        state.has_unconfirmed_plan = previous.has_unconfirmed_plan;
     }
     state::advance(state, event, caller);
     // The project of the binding, even before its workspace is read: its settings decide how much of that to read.
@@ -79,7 +80,7 @@ pub fn load(
     let declared = declared::load(caller, event, state, &config, trust.as_ref(), &mut warnings);
     let mut facts = facts::build(caller, event, state, &config, bound, memory, declared);
     if let (Some((binding, snapshot)), Some(workspace)) = (bound, &mut facts.workspace) {
-        // Opens the index, so only for a session that has planned and was not told to show its plan since.
+        // Opens the index, so only for a session whose plan the user may not have seen.
         let is_open = event.kind == EventKind::PromptSubmit && state.has_unconfirmed_plan && config.reminders;
         let snapshots = || caller.stores.projects.in_folder(&binding.project);
         if is_open {
@@ -91,14 +92,15 @@ pub fn load(
         if !workspace.overview.in_progress.is_empty() {
             let (states, project) = (States::new(caller.home), snapshots());
             let overview = &mut workspace.overview;
-            facts::add_holders(overview, project.as_ref(), &states, &event.session, caller.now);
+            facts::complete_overview(overview, project.as_ref(), &states, &event.session, caller.now);
         }
         let tells_focus = matches!(
             event.kind,
             EventKind::SessionStart | EventKind::PromptSubmit | EventKind::SubagentStart
         );
         if let (Some(focus), Some(node), true) = (&snapshot.node, &mut facts.node, tells_focus) {
-            node.held_by = facts::other_holder(caller, focus, &event.session, snapshots);
+            let states = States::new(caller.home);
+            node.held_by = facts::other_holder(&states, focus, &event.session, caller.now, snapshots);
         }
     }
     let rules = rules::flatten(&files);

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use tanmi_base::Lang;
+use tanmi_engine::{OverviewFacts, PLAN_COMPLETED};
 use tanmi_session::Binding;
 use tanmi_workspace::limits::fit_title;
 use tanmi_workspace::model::{NodeId, Operator, Workspace, WorkspaceId, WorkspaceStatus};
@@ -43,7 +44,7 @@ impl SessionService {
         };
         let node = node.map(|node| self.resolver.node_id(&ws, "nodeId", node)).transpose()?;
         // Reads the files that changed, so that the overview below is up to date.
-        let (workspace, _) = ws.store().summary(&ws.id, self.core.now())?;
+        let (workspace, progress) = ws.store().summary(&ws.id, self.core.now())?;
         if workspace.status == WorkspaceStatus::Archived {
             let Workspace { id, name, .. } = workspace;
             return Err(tanmi_workspace::Error::WorkspaceArchived { id, name }.into());
@@ -62,11 +63,17 @@ impl SessionService {
         };
         let previous = self.core.stores.bindings.bind(session, &binding)?;
         let is_overview_due = node.as_ref().is_none_or(NodeId::is_root);
-        let overview = is_overview_due.then(|| self.overview(&ws, &workspace, session, lang)).flatten();
+        let overview = is_overview_due.then(|| self.overview(&ws, &workspace, session)).flatten();
+        // If no work is done or in progress, the user may not have seen the plan that an earlier session made.
+        let is_unstarted = progress.completed == 0
+            && overview.as_ref().is_some_and(|overview| overview.in_progress.is_empty())
+            && ws.project.snapshots().unstarted_tasks(&ws.id) > 0;
+        let overview = overview.map(|overview| tanmi_engine::overview_text(&overview, session, lang));
+        let overview = overview.filter(|text| !text.is_empty());
         let is_by_agent = self.core.env.operator == Operator::Ai;
         // If the user binds a session again to move its focus, its next prompt tells the change.
-        let is_moved =
-            !is_by_agent && previous.is_some_and(|previous| is_same_workspace(&previous, &binding));
+        let is_known = previous.is_some_and(|previous| is_same_workspace(&previous, &binding));
+        let is_moved = !is_by_agent && is_known;
         let has_hooks = self.core.states().update(session, |state| {
             (state.was_unbound_by_user, state.alive_at) = (false, self.core.now());
             if !is_moved {
@@ -75,6 +82,10 @@ impl SessionService {
                 state.hooks.clear();
             }
             state.told_overview = is_by_agent && overview.is_some();
+            if !is_known {
+                state.last_injected.remove(PLAN_COMPLETED);
+            }
+            state.has_unconfirmed_plan |= is_unstarted && !state.last_injected.contains_key(PLAN_COMPLETED);
             !state.platform.is_empty()
         })?;
         self.core.run_retention();
@@ -84,20 +95,13 @@ impl SessionService {
         Ok(BindResult { success: true, message, binding, overview, hint: bind_hint(lang, has_hooks) })
     }
 
-    /// Returns the overview of a workspace for a session without a focus, if there is work.
-    fn overview(
-        &self,
-        ws: &WorkspaceRef,
-        workspace: &Workspace,
-        session: &str,
-        lang: Lang,
-    ) -> Option<String> {
+    /// Returns the overview of a workspace for a session without a focus.
+    fn overview(&self, ws: &WorkspaceRef, workspace: &Workspace, session: &str) -> Option<OverviewFacts> {
         let now = self.core.now();
         let mut facts = pipeline::overview_facts(&ws.project.snapshots().overview(&ws.id)?, now);
         facts.problem = pipeline::workspace_problem(workspace);
-        pipeline::add_holders(&mut facts, ws.project.as_ref(), &self.core.states(), session, now);
-        let text = tanmi_engine::overview_text(&facts, session, lang);
-        (!text.is_empty()).then_some(text)
+        pipeline::complete_overview(&mut facts, ws.project.as_ref(), &self.core.states(), session, now);
+        Some(facts)
     }
 }
 

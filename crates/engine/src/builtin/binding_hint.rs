@@ -1,12 +1,15 @@
-//! Tells an unbound session how to bind when the prompt mentions workspaces or asks to continue, and what is
-//! in progress in the only workspace of the project. Ignores prompts that are mostly code.
+//! Tells an unbound session how to bind when the prompt mentions workspaces or asks to continue, and once what is
+//! in progress in the latest workspace of the project. Ignores prompts that are mostly code.
 
+use tanmi_base::text;
 use tanmi_event::{ActionKind, BuiltinRuleId, Event, EventKind, Throttle};
 
 use super::hint_words::{asks_to_continue, mentions_workspaces};
+use super::session_info::NAME_COLUMNS;
 use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason, default_throttle, session_info};
 use crate::context_text::overview_text;
 use crate::decide::time_left;
+use crate::escape_tags::escape_line;
 use crate::facts::{AvailableFacts, AvailableWorkspace, Facts};
 
 pub const RULE: BuiltinRule = BuiltinRule {
@@ -16,6 +19,9 @@ pub const RULE: BuiltinRule = BuiltinRule {
     events: &[EventKind::PromptSubmit],
     run,
 };
+
+/// The key of the throttle.
+const KEY: &str = "binding_hint";
 
 /// Returns whether a rule is about to inject a text that depends on the workspaces of the project: at the start of an
 /// unbound session, and for this hint. Only then does the caller have to look for them.
@@ -34,7 +40,7 @@ fn needs_workspaces_for_hint(event: &Event, facts: &Facts) -> bool {
 }
 
 fn throttle() -> Throttle {
-    default_throttle("binding_hint", RULE.id)
+    default_throttle(KEY, RULE.id)
 }
 
 fn check(ctx: &RuleInput<'_>) -> Result<(), SkipReason> {
@@ -59,9 +65,9 @@ fn check(ctx: &RuleInput<'_>) -> Result<(), SkipReason> {
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     check(ctx)?;
     let facts = ctx.facts;
-    let AvailableFacts { total, archived, .. } = facts.available;
+    let AvailableFacts { total, archived, damaged, .. } = facts.available;
     let prompt = ctx.event.payload.prompt.as_deref().unwrap_or_default();
-    if total == 0 && archived == 0 && asks_to_continue(prompt) {
+    if total + archived + damaged == 0 && asks_to_continue(prompt) {
         return Err(("本项目没有可以继续的工作区", "the project has no workspace to continue"));
     }
     let is_new = |workspace: &AvailableWorkspace| workspace.created_at > facts.session.started_at;
@@ -79,6 +85,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
             );
             facts.lang.pick(zh, en)
         }
+        true if total == 0 && damaged > 0 => session_info::how_to_bind(facts),
         true if total == 0 => {
             let zh = "本会话未绑定，本项目没有活跃的工作区；workspace_init 创建工作区，session_bind 绑定它。";
             let en = "Tanmi: not bound, and no active workspace in this project. workspace_init creates one; session_bind binds it.";
@@ -90,9 +97,20 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
             facts.lang.pick(zh, en).to_owned()
         }
     };
-    for workspace in &facts.available.first {
+    // Once: the agent still knows it at the next hint.
+    let latest = facts.available.first.first().filter(|_| !facts.session.last_injected.contains_key(KEY));
+    if let Some(workspace) = latest {
         let overview = overview_text(&workspace.overview, &facts.session.id, facts.lang);
         if !overview.is_empty() {
+            if total > 1 {
+                let name = escape_line(&text::fit(&text::one_line(&workspace.name), NAME_COLUMNS));
+                let name = format!("{name} ({})", escape_line(&workspace.id));
+                content.push_str(
+                    &facts
+                        .lang
+                        .pick(format!("\n最近的工作区：{name}"), format!("\nLatest workspace: {name}")),
+                );
+            }
             content.push('\n');
             content.push_str(&overview);
         }
@@ -108,8 +126,9 @@ const CODE_STARTS: &[&str] = &[
 
 /// Returns whether a line quotes source as compilers do: `12 | let x`, or ` | ^^^`.
 fn is_quoted_source(line: &str) -> bool {
-    let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
-    rest.trim_start().starts_with('|')
+    let line = line.trim_start();
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.trim_start().starts_with('|') && (rest.len() < line.len() || rest.contains('^'))
 }
 
 fn is_mostly_code(prompt: &str) -> bool {

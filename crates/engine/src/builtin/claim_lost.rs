@@ -29,19 +29,24 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         "" => lang.pick("另一会话", "another session").to_owned(),
         by => name(by),
     };
-    let (zh, en) = match claim.is_taken {
-        true => ("接手了它", "took it over"),
-        false => ("结束了它", "ended it"),
+    let (zh, en) = match (claim.is_taken, claim.is_deleted) {
+        (true, _) => ("接手了它", "took it over"),
+        (false, true) => ("删除了它", "deleted it"),
+        (false, false) => ("结束了它", "ended it"),
+    };
+    let (zh_look, en_look) = match claim.is_deleted {
+        true => ("", "node_next gives"),
+        false => ("node_get 查看现状，", "node_get shows its state, node_next"),
     };
     let (zh_more, en_more) = match claims.len() - 1 {
         0 => (String::new(), String::new()),
         more => (format!("（另失去 {more} 个）"), format!(" (and {more} more)")),
     };
     let zh = format!(
-        "你不再持有节点「{title}」（{id}）：{by} {zh}{zh_more}。停止处理它并告知用户；node_get 查看现状，node_next 给出其他工作。"
+        "你不再持有节点「{title}」（{id}）：{by} {zh}{zh_more}。停止处理它并告知用户；{zh_look}node_next 给出其他工作。"
     );
     let en = format!(
-        "You no longer hold node “{title}” ({id}): {by} {en}{en_more}. Stop work on it and tell the user; node_get shows its state, node_next other work."
+        "You no longer hold node “{title}” ({id}): {by} {en}{en_more}. Stop work on it and tell the user; {en_look} other work."
     );
     RuleOutput::unthrottled(ActionKind::BindingHint, lang.pick(zh, en))
 }

@@ -9,7 +9,7 @@ use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 use super::{BuiltinRule, REMINDER_RESERVE, RuleInput, RuleOutput, SkipReason};
 use crate::capped_text::CappedText;
 use crate::escape_tags::escape_line;
-use crate::facts::{DigestFacts, FactLine, MemoryFacts};
+use crate::facts::{DigestFacts, FactLine, Facts, MemoryFacts, WorkedNode};
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: BuiltinRuleId::MemoryLoad,
@@ -22,7 +22,10 @@ pub const RULE: BuiltinRule = BuiltinRule {
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let memory = ctx.facts.memory.as_ref().map_err(|reason| *reason)?;
     let budget = ctx.bytes_left.saturating_sub(ActionKind::Memory.overhead() + REMINDER_RESERVE);
-    let content = memory_text(memory, ctx.facts.lang, budget);
+    let digest = memory.digest.as_ref().filter(|digest| !digest.is_known);
+    let rest = digest.filter(|_| ctx.has_context).map(|digest| without_context(digest, ctx.facts));
+    let digest = rest.as_ref().or(digest).filter(|digest| digest.has_news());
+    let content = memory_text(memory, digest, ctx.facts.lang, budget);
     if content.is_empty() {
         return Err(("还没有记忆", "there is no memory yet"));
     }
@@ -30,7 +33,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
 }
 
 /// Returns a text of at most `budget` bytes. The most important lines come first and are cut last.
-fn memory_text(memory: &MemoryFacts, lang: Lang, budget: usize) -> String {
+fn memory_text(memory: &MemoryFacts, digest: Option<&DigestFacts>, lang: Lang, budget: usize) -> String {
     let pointer = lang.pick("（更多：memory_search）", "(more: memory_search)");
     let mut body = CappedText::new(budget.saturating_sub(pointer.len() + 1));
     if let Some(day) = &memory.as_of {
@@ -46,7 +49,7 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, budget: usize) -> String {
         // Core memory is a document of the user and keeps its lines; only tags are escaped.
         body.line("", &memory.core);
     }
-    if let Some(digest) = memory.digest.as_ref().filter(|digest| !digest.is_known) {
+    if let Some(digest) = digest {
         body.within(DIGEST_BYTES, |body| add_digest(body, lang, digest));
     }
     if let Some(summary) = &memory.summary {
@@ -136,6 +139,26 @@ const DIGEST_BYTES: usize = 700;
 /// The maximum length of the problems in it, so that its nodes are told too.
 const DIGEST_PROBLEM_BYTES: usize = 350;
 
+/// Returns a digest without what the context in the same output tells of its nodes.
+fn without_context(digest: &DigestFacts, facts: &Facts) -> DigestFacts {
+    let mut digest = digest.clone();
+    let Some(workspace) = &facts.workspace else { return digest };
+    let overview = &workspace.overview;
+    let is_focus = |id: &str| facts.node.as_ref().is_some_and(|node| node.id == id);
+    let is_told = |id: &str| is_focus(id) || overview.in_progress.iter().any(|node| node.id == id);
+    let is_here = |node: &WorkedNode| node.workspace == workspace.id;
+    digest.moved.retain(|node| !(is_here(node) && is_told(&node.id)));
+    digest.problems.retain(|node| {
+        let is_told = match node.id.as_str() {
+            "workspace" => workspace.problem.is_some(),
+            id => is_focus(id) || overview.problems.iter().any(|other| other.id == id),
+        };
+        !(is_here(node) && is_told)
+    });
+    digest.last_log = digest.last_log.filter(|node| !(is_here(node) && is_told(&node.id)));
+    digest
+}
+
 /// Adds what the last session did, open problems first, because the end is cut. The texts in it are those of
 /// the project, so each part is one line.
 fn add_digest(body: &mut CappedText, lang: Lang, digest: &DigestFacts) {
@@ -159,8 +182,11 @@ fn add_digest(body: &mut CappedText, lang: Lang, digest: &DigestFacts) {
     }
     body.line(lang.pick("- 节点：", "- Nodes: "), &text::one_line(&moved));
     if digest.log_lines > 0 {
-        let (count, last) = (digest.log_lines, &digest.last_log);
-        let line = lang.pick(format!("{count} 条，最近：{last}"), format!("{count}, last: {last}"));
+        let (count, last) = (digest.log_lines, digest.last_log_line());
+        let line = match last.as_str() {
+            "" => lang.pick(format!("{count} 条"), count.to_string()),
+            last => lang.pick(format!("{count} 条，最近：{last}"), format!("{count}, last: {last}")),
+        };
         body.line(lang.pick("- 日志：", "- Log lines: "), &text::one_line(&line));
     }
     if digest.facts > 0 {
@@ -250,9 +276,9 @@ mod tests {
         ];
         let dense = MemoryFacts { recent, ..MemoryFacts::default() };
         assert_eq!(told(&dense, HEADING_BYTES + 120), "n o", "two short facts instead of the newest one");
-        let text = memory_text(&memory, Lang::En, 250);
+        let text = memory_text(&memory, None, Lang::En, 250);
         assert!(text.len() <= 250 && text.ends_with("(more: memory_search)"), "{text}");
-        let mark = memory_text(&memory, Lang::Zh, 1000);
+        let mark = memory_text(&memory, None, Lang::Zh, 1000);
         assert!(mark.contains("Jest（2026-02-17 被 a 替代）"), "{mark}");
     }
 
@@ -260,7 +286,7 @@ mod tests {
     fn fact_line_long_fact_is_cut_and_points_to_the_search() {
         let memory =
             MemoryFacts { recent: vec![fact("a", "W", &"words ".repeat(500))], ..MemoryFacts::default() };
-        let text = memory_text(&memory, Lang::En, 9000);
+        let text = memory_text(&memory, None, Lang::En, 9000);
         assert!(text.len() < FACT_BYTES + 100 && text.ends_with("(more: memory_search)"), "{text}");
     }
 
@@ -275,13 +301,13 @@ mod tests {
             ..MemoryFacts::default()
         };
         assert_eq!(
-            memory_text(&memory, Lang::En, 9000),
+            memory_text(&memory, None, Lang::En, 9000),
             "Data of the team as of 2026-02-14; the server was not reached since\n\n\
              ## Last session (by bob  ‹b>)\n\n- Topic: Caches\n\n## Recent facts\n\n\
              - [2026-02-16][W][by bob  ‹b>] the cache is Redis — ada\n- [2026-02-16][O] short answers"
         );
         assert_eq!(
-            memory_text(&memory, Lang::Zh, 9000),
+            memory_text(&memory, None, Lang::Zh, 9000),
             "团队的数据截至 2026-02-14，此后未连接服务器\n\n## 上次会话（bob  ‹b>）\n\n- 主题：Caches\n\n\
              ## 近期事实\n\n- [2026-02-16][W][bob  ‹b> 保存] the cache is Redis — ada\n\
              - [2026-02-16][O] short answers"

@@ -3,7 +3,7 @@
 use tanmi_workspace::model::NodeStatus;
 
 use super::{SkipReason, UNBOUND};
-use crate::facts::{ChildCounts, Facts, NodeFacts};
+use crate::facts::{ChildCounts, Facts, HolderFacts, NodeFacts};
 
 pub struct Reminder {
     pub key: &'static str,
@@ -74,8 +74,10 @@ const REMINDERS: &[Reminder] = &[
     },
 ];
 
+/// Returns whether the session may work on the node: it is in progress, and no other session holds it. A node that the
+/// user started is often left to the agent.
 fn is_implementing(node: &NodeFacts) -> bool {
-    node.status == NodeStatus::Implementing
+    node.status == NodeStatus::Implementing && matches!(node.held_by, None | Some(HolderFacts::User))
 }
 
 fn children(node: &NodeFacts, test: impl Fn(ChildCounts) -> bool) -> bool {
@@ -97,7 +99,8 @@ pub fn choose(facts: &Facts) -> Result<&'static Reminder, SkipReason> {
     })
 }
 
-/// Returns whether the user may not have seen the plan: the session was not told to show it, or created nodes since.
+/// Returns whether the user may not have seen the plan: the session was not told to show it, or created nodes or was bound to
+/// another plan since.
 fn is_plan_open(facts: &Facts) -> bool {
     let session = &facts.session;
     session.has_unconfirmed_plan || !session.last_injected.contains_key(PLAN_COMPLETED)

@@ -32,7 +32,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
 }
 
 /// The maximum width of a name in the list of workspaces.
-const NAME_COLUMNS: usize = 40;
+pub(super) const NAME_COLUMNS: usize = 40;
 
 /// Returns a text with the session id, the workspaces of the project and how to bind. The rule `binding-hint`
 /// uses it, too.
@@ -49,7 +49,16 @@ pub(super) fn how_to_bind(facts: &Facts) -> String {
 
 /// Returns which workspaces the session can be bound to, in Chinese and English.
 fn available(facts: &Facts) -> (String, String) {
-    let AvailableFacts { total, archived, first } = &facts.available;
+    let AvailableFacts { total, archived, damaged, first } = &facts.available;
+    if *total == 0 && *damaged > 0 {
+        // Otherwise the agent creates one that exists.
+        return (
+            format!("本项目有 {damaged} 个工作区无法读取；请告知用户：tanmi doctor 显示原因。"),
+            format!(
+                "Workspaces here that cannot be read: {damaged}. Please tell the user: tanmi doctor shows the reason."
+            ),
+        );
+    }
     if *total == 0 {
         return match archived {
             0 => (

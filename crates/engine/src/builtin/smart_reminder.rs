@@ -109,6 +109,9 @@ fn plan_text(facts: &Facts, advice: &str) -> String {
     };
     facts.lang.pick(
         advice.to_owned(),
-        format!("📋 The plan has {count} and {none}. Show it to the user and wait for their confirmation."),
+        format!(
+            "📋 The plan has {count} and {none}. Show it to the user and wait for their confirmation, unless they \
+             have given it."
+        ),
     )
 }

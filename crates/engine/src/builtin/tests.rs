@@ -9,8 +9,8 @@ use super::*;
 use crate::context_hash::ContextHash;
 use crate::facts::{
     AvailableFacts, AvailableWorkspace, ChildCounts, DamagedNodeFacts, DayFacts, FactLine, HolderFacts,
-    InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts,
-    ProblemFacts, RefusedWriteFacts, SessionFacts, SummaryFacts, SurroundingsFacts, TimeFacts,
+    InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeProblemFacts, NodeText, OverviewFacts,
+    ParentFacts, ProblemFacts, RefusedWriteFacts, SessionFacts, SummaryFacts, SurroundingsFacts, TimeFacts,
     WorkspaceFacts,
 };
 use crate::{BUILTIN_RULES, decide};
@@ -84,6 +84,7 @@ fn available() -> AvailableFacts {
     AvailableFacts {
         total: 5,
         archived: 0,
+        damaged: 0,
         first: vec![workspace("ws-x", "Rework auth", 3), workspace("ws-y", "Docs site", 0)],
     }
 }
@@ -110,6 +111,7 @@ fn lost_claims() -> Vec<LostClaimFacts> {
         title: title.into(),
         by: by.into(),
         is_taken: true,
+        is_deleted: false,
     };
     vec![claim("Issue tokens", "bob (build-server · Claude Code)"), claim("Check tokens", "")]
 }
@@ -156,8 +158,13 @@ fn with_overview(lang: Lang) -> Facts {
             in_progress(Some("@person")),
             in_progress(None),
         ],
-        problems: vec![node("node-b", "Check tokens", "clock skew")],
-        next: vec![node("node-c", "Check tokens", ""), node("node-d", "Roll out", "")],
+        problems: vec![NodeProblemFacts {
+            id: "node-b".into(),
+            title: "Check tokens".into(),
+            problem: ProblemFacts { description: "clock skew".into(), next_step: "allow 60 s".into() },
+        }],
+        has_more: true,
+        next: vec![node("node-c", "Check tokens", ""), node("node-d", "Roll out", "Check tokens")],
     };
     let mut facts = Facts { node: None, ..bound(lang) };
     let workspace = facts.workspace.as_mut().unwrap();
@@ -316,7 +323,7 @@ fn binding_hint_depends_on_prompt_and_on_unbind() {
 }
 
 #[test]
-fn binding_hint_first_prompt_asks_to_continue_tells_overview_of_only_workspace() {
+fn binding_hint_first_prompt_asks_to_continue_tells_overview_of_latest_workspace_once() {
     let hint = |prompt: &str, facts: &Facts| {
         injected_text(&event(&CLAUDE_CODE, EventKind::PromptSubmit, prompt), facts)
     };
@@ -324,8 +331,17 @@ fn binding_hint_first_prompt_asks_to_continue_tells_overview_of_only_workspace()
     for prompt in ["go on", "Continue.", "continue where we left off"] {
         let text = hint(prompt, &first);
         assert!(text.contains("session_bind") && text.contains("In progress: Issue tokens"), "{text}");
-        assert!(text.ends_with("Next: Check tokens node-c; Roll out node-d"), "{text}");
+        assert!(text.ends_with("Next: Check tokens node-c; Roll out node-d (after Check tokens)"), "{text}");
+        assert!(!text.contains("Latest workspace"), "{text}");
     }
+    let mut several = first.clone();
+    several.available.total = 2;
+    let text = hint("continue where we left off", &several);
+    assert!(text.contains("\nLatest workspace: Rework auth (ws-x)\nIn progress: Issue tokens"), "{text}");
+    let mut again = first.clone();
+    again.session.last_injected.insert("binding_hint".into(), NOW - 600_000);
+    let text = hint("continue where we left off", &again);
+    assert!(text.contains("session_bind") && !text.contains("In progress"), "told once: {text}");
     let mut later = first.clone();
     later.session.total_prompts = 2;
     assert_eq!(hint("go on", &later), "", "it means the conversation");

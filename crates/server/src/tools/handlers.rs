@@ -25,11 +25,22 @@ pub fn workspace_init(c: &Call<'_>) -> Result {
     let view = c.app.workspaces.create(new)?;
     let mut result = results::workspace(&view)?;
     if c.is_for_agent {
-        let hint = view.language.unwrap_or_else(|| c.app.lang()).pick(
-            "本会话未绑定到它；用 session_bind 绑定后再规划。",
-            "This session is not bound to it yet; call session_bind with this workspaceId before you plan.",
-        );
-        result["hint"] = json!(hint);
+        let lang = view.language.unwrap_or_else(|| c.app.lang());
+        let bound = c.scope().ok().and_then(|scope| Some(scope.binding.as_ref()?.workspace.id.clone()));
+        result["hint"] = json!(match bound {
+            None => lang.pick(
+                String::from("本会话未绑定到它；用 session_bind 绑定后再规划。"),
+                String::from(
+                    "This session is not bound to it yet; call session_bind with this workspaceId before you plan."
+                ),
+            ),
+            Some(bound) => lang.pick(
+                format!("本会话仍绑定在 {bound}，未给出 ID 的调用作用于它；先用 session_bind 绑定到新工作区，再规划。"),
+                format!(
+                    "This session is still bound to {bound}, and calls without ids act on that; call session_bind with this workspaceId before you plan."
+                ),
+            ),
+        });
     }
     Ok(result)
 }
@@ -233,8 +244,7 @@ pub fn context_focus(c: &Call<'_>) -> Result {
     scope.check_session()?;
     let node = c.arguments.text("nodeId").map(|_| c.node()).transpose()?;
     if let Some(bound) = &scope.binding {
-        c.app.sessions.set_focus(bound, node.as_ref())?;
-        return Ok(json!({"workspaceId": scope.workspace.id, "focusedNodeId": node}));
+        return results::value(&c.app.nodes.focus(bound, node)?);
     }
     let view = c.app.workspaces.focus(&scope.workspace, node)?;
     let (workspace_id, focus) = (view.workspace_id, view.focused_node_id);

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use tanmi_app::nodes::{NodeResult, TransitionResult};
+use tanmi_app::nodes::{NodeResult, TaskView, TransitionResult};
 use tanmi_base::{Lang, clock, text};
-use tanmi_workspace::model::{Node, RefStatus, WorkspaceId};
+use tanmi_workspace::model::{Node, Problem, RefStatus, WorkspaceId};
 use tanmi_workspace::ops::{DeletedSubtree, NodePage, StatusChange};
 
 use super::table::{self, cell, shrinkable, styled};
@@ -108,6 +108,38 @@ pub fn transitioned(transitioned: &TransitionResult, workspace: &WorkspaceId, la
     }
     for reminder in &transitioned.reminders {
         out.push_str(&super::rules::quoted(reminder));
+    }
+    if let Some(asked) = &transitioned.task {
+        out.push_str(&task(asked, lang));
+    }
+    out
+}
+
+/// Formats what a node asks for.
+pub fn task(task: &TaskView, lang: Lang) -> String {
+    let mut out = String::new();
+    for body in [&task.requirement, &task.note].into_iter().filter(|body| !body.is_empty()) {
+        let _ = writeln!(out, "\n{}", text::printable(body));
+    }
+    if let Some(Problem { description, next_step, .. }) = &task.problem {
+        let texts = [
+            (lang.pick("未解决的问题：", "open problem: "), Some(description)),
+            (lang.pick("下一步：", "next step: "), next_step.as_ref()),
+        ];
+        out.push('\n');
+        for (label, text) in texts {
+            if let Some(text) = text.filter(|text| !text.is_empty()) {
+                let _ = writeln!(out, "{}{}", paint(out::YELLOW, label), text::printable(text));
+            }
+        }
+    }
+    if !task.dependency_conclusions.is_empty() {
+        let heading = lang.pick("依赖的结论：", "conclusions of its dependencies:");
+        let _ = writeln!(out, "\n{}", paint(out::DIM, heading));
+    }
+    for one in &task.dependency_conclusions {
+        let (title, conclusion) = (text::one_line(&one.title), text::one_line(&one.conclusion));
+        let _ = writeln!(out, "- {title} ({}): {conclusion}", one.status);
     }
     out
 }

@@ -113,8 +113,6 @@ fn started(started: &StartedView, lang: Lang) -> String {
         let (zh, en) = ("从已结束的会话接手", "taken over from a session that ended");
         let _ = writeln!(out, "{}", paint(out::YELLOW, lang.pick(zh, en)));
     }
-    for body in [&started.requirement, &started.note].into_iter().filter(|body| !body.is_empty()) {
-        let _ = writeln!(out, "\n{}", text::printable(body));
-    }
+    out.push_str(&super::node::task(&started.task, lang));
     out
 }

@@ -12,6 +12,7 @@ mod changes;
 mod claims;
 mod digest;
 mod holders;
+mod next;
 mod plan;
 
 const DAY: i64 = 86_400_000;
@@ -147,6 +148,20 @@ fn unbound_start_names_workspaces_of_trusted_project_and_hint_does_not_repeat_th
         start.contains("Workspaces here: 1; the user has not agreed") && !start.contains("Auth"),
         "{start}"
     );
+}
+
+#[test]
+fn unbound_start_names_workspace_that_was_worked_on_last_first() {
+    let env = TestEnv::new();
+    let older = env.init();
+    env.ok(&["workspace", "init", "--name", "Newer", "--goal", "g"]);
+    let is_first = |name: &str| {
+        let start = Agent::claude(&env, "s").start("startup");
+        start.contains(&format!("Workspaces here: {name} ("))
+    };
+    assert!(is_first("Newer"));
+    env.ok(&["log", "--workspace", &older, "--node", "root", "went on"]);
+    assert!(is_first("Auth"), "a log line leaves the time in Workspace.md as it is");
 }
 
 #[test]

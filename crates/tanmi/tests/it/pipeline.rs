@@ -15,8 +15,10 @@ fn global_rules(env: &TestEnv, rules: &Value) {
 #[test]
 fn context_has_priority_over_long_custom_rules() {
     let env = TestEnv::new();
-    let goal = "a long goal. ".repeat(500);
-    let made = env.json(&["workspace", "init", "--name", "Auth", "--goal", &goal]);
+    let rules: Vec<String> = (0..40).map(|n| format!("{n} {}", "a long rule. ".repeat(12))).collect();
+    let mut init = vec!["workspace", "init", "--name", "Auth", "--goal", "g"];
+    rules.iter().for_each(|rule| init.extend(["--rule", rule]));
+    let made = env.json(&init);
     let ws = made["workspaceId"].as_str().unwrap();
     env.ok(&["session", "bind", "--session", "s", "--workspace", ws]);
     global_rules(

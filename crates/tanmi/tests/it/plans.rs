@@ -174,7 +174,8 @@ fn next_over_mcp_starts_focuses_and_follows_completion() {
     let next = &done["next"][0];
     assert_eq!((&next["title"], done["next"].as_array().unwrap().len()), (&json!("Parser"), 1));
     let context = client.expect_ok("context_get", json!({"nodeId": next["nodeId"]}));
-    assert!(context.get("dependencyConclusions").is_none());
+    let conclusion = context["dependencyConclusions"][0]["conclusion"].clone();
+    assert_eq!(conclusion, "JSON", "the parent of the parser depends on the design");
     let build = context["chain"][1]["id"].clone();
     let context = client.expect_ok("context_get", json!({"nodeId": build}));
     assert_eq!(context["dependencyConclusions"][0]["conclusion"], "JSON");
@@ -258,15 +259,16 @@ fn http_update_sets_dependencies_and_refuses_cycles() {
     assert_eq!(started["started"]["title"], "a", "{started}");
 }
 
-/// A hook at session start tells what the dependencies of the focused node concluded, and the overview leaves out
-/// what waits for another node.
+/// A hook at session start tells what the dependencies of the focused node concluded, and the overview says which nodes
+/// wait for another one.
 #[test]
-fn hook_tells_conclusions_of_dependencies_and_ready_nodes_only() {
+fn hook_tells_conclusions_of_dependencies_and_what_waits() {
     let env = TestEnv::new();
     let ws = env.init();
     let ids = planned(&env, "- a\n- b (after: a)\n- c (after: b)\n");
     let bound = env.json(&["session", "bind", "--session", "s", "--workspace", &ws]);
-    assert_eq!(bound["overview"], format!("Next: a {}", ids[0]));
+    let [a, b, c] = &ids[..] else { unreachable!() };
+    assert_eq!(bound["overview"], format!("Next: a {a}; b {b} (after a); c {c} (after b)"));
     env.ok(&["node", "transition", &ids[0], "--action", "start"]);
     let done = finish(&env, &ids[0]);
     assert_eq!(done["next"][0]["nodeId"], ids[1].as_str());

@@ -214,10 +214,21 @@ pub struct DeletedSubtree {
     pub count: usize,
     #[serde(skip)]
     pub ids: Vec<NodeId>,
+    /// The deleted nodes that sessions held.
+    #[serde(skip)]
+    pub held: Vec<HeldNode>,
     /// Nodes that depended on a deleted one and no longer do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependents: Vec<NodeId>,
     pub status_changes: Vec<StatusChange>,
+}
+
+/// A node and the session that claimed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldNode {
+    pub id: NodeId,
+    pub title: String,
+    pub holder: String,
 }
 
 /// Moves a node and its descendants to the trash. Fails if another live session holds one of them.
@@ -240,8 +251,11 @@ pub fn delete_node(
     }
     let mut briefs = vec![node.clone()];
     briefs.extend(tx.subtree(id)?);
+    let mut held = Vec::new();
     for node in in_progress(tx, &briefs)? {
         transition::check_claim(&node, &claimant, sessions)?;
+        let Node { id, title, started_by, .. } = node;
+        held.extend(started_by.map(|holder| HeldNode { id, title, holder }));
     }
     let dependents = dependency::drop_deleted(tx, &briefs, lang_of(&workspace), op)?;
     let ids: Vec<NodeId> = briefs.into_iter().map(|brief| brief.id).collect();
@@ -263,6 +277,7 @@ pub fn delete_node(
         parent_id: node.parent_id,
         count: ids.len(),
         ids,
+        held,
         dependents,
         status_changes,
     })

@@ -327,8 +327,12 @@ fn takeover_event(
         None | Some(PERSON) => lang.pick("用户", "the user").to_owned(),
         Some(session) => {
             let short = tanmi_base::id::short(session);
-            let client = sessions.client(session).map(|client| format!("{client} ")).unwrap_or_default();
-            lang.pick(format!("{client}会话 {short}"), format!("{client}session {short}"))
+            match sessions.client(session) {
+                Some(client) => {
+                    lang.pick(format!(" {client} 会话 {short}"), format!("{client} session {short}"))
+                }
+                None => lang.pick(format!("会话 {short}"), format!("session {short}")),
+            }
         }
     };
     let (from, by) = (name(previous), name(claimant.session.as_deref()));

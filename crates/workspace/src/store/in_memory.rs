@@ -211,6 +211,10 @@ impl ContextSnapshots for InMemoryStore {
         self.data().live.get(id).map_or(0, |data| unstarted_tasks(&data.nodes))
     }
 
+    fn changed_at(&self, id: &WorkspaceId) -> Option<Millis> {
+        self.data().live.get(id)?.nodes.values().map(|node| node.updated_at).max()
+    }
+
     fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations {
         let data = self.data();
         let Some(WorkspaceData { nodes, .. }) = data.live.get(id) else { return Relations::default() };

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use tanmi_base::Millis;
+
 use crate::codec::ParseError;
 use crate::model::{Node, NodeId, NodeStatus, Progress, Workspace, WorkspaceId};
 use crate::store::{Overview, SnapshotSource, StatusCounts, Surroundings};
@@ -119,6 +121,9 @@ pub trait ContextSnapshots: Send + Sync {
     /// Returns the number of tasks of a plan of which none is started, see
     /// [`unstarted_tasks`](crate::store::unstarted_tasks). 0 if that cannot be read.
     fn unstarted_tasks(&self, id: &WorkspaceId) -> usize;
+
+    /// Returns when a transaction last changed the workspace, if that is known without reading its nodes.
+    fn changed_at(&self, id: &WorkspaceId) -> Option<Millis>;
 
     /// Reads what a snapshot lacks: counts from the index, and the parent of the node.
     fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations;

@@ -1,5 +1,5 @@
-//! What surrounds the focus of a session: the ancestors, children and references of the focused node. If no node is
-//! focused: the work in progress, open problems and what comes next.
+//! What surrounds the focus of a session: the ancestors, children and references of the focused node. If no node or the root
+//! is focused: the work in progress, open problems and what comes next.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,10 @@ use super::{NodeBrief, StatusCounts};
 use crate::context::{ChildConclusion, ReferenceBlock};
 use crate::model::*;
 
-/// The maximum number of nodes in each list of an overview.
-const OVERVIEW_NODES: usize = 3;
+/// The maximum number of nodes in progress, and of nodes with problems, in an overview.
+const OVERVIEW_NODES: usize = 8;
+/// The maximum number of nodes that come next.
+const NEXT_NODES: usize = 3;
 const CONCLUSIONS: usize = 5;
 const REFERENCES: usize = 5;
 /// The maximum number of levels above a node.
@@ -39,7 +41,7 @@ pub struct Surroundings {
     pub ancestors: Vec<String>,
     /// The latest conclusions of its children, the latest first.
     pub conclusions: Vec<ChildConclusion>,
-    /// The conclusions of the nodes that it depends on.
+    /// The conclusions of the nodes that it or one of these ancestors depends on.
     pub dependencies: Vec<ChildConclusion>,
     /// Its active references.
     pub references: Vec<ReferenceBlock>,
@@ -52,15 +54,25 @@ pub struct Overview {
     pub with_problem: Vec<Node>,
     /// The first pending execution nodes whose dependencies are completed, in the order of the tree.
     pub next: Vec<NodeBrief>,
+    /// The first pending execution nodes with open dependencies. Together with `next` no more than three.
+    pub waiting: Vec<WaitingNode>,
+}
+
+/// A node that cannot be started yet.
+#[derive(Clone, Debug)]
+pub struct WaitingNode {
+    pub node: NodeBrief,
+    /// The title of the first node that it or an ancestor waits for; its id if that node is missing.
+    pub waits_for: String,
 }
 
 impl Surroundings {
     pub fn of(source: &dyn SnapshotSource, node: &Node) -> Surroundings {
+        let (ancestors, dependencies) = chain(source, node);
         Surroundings {
-            ancestors: ancestors(source, node),
+            ancestors,
             conclusions: conclusions(source, &node.id),
-            dependencies: node
-                .depends_on
+            dependencies: dependencies
                 .iter()
                 .filter_map(|id| conclusion(source, id))
                 .take(CONCLUSIONS)
@@ -82,10 +94,12 @@ impl Overview {
             let problem = node.activity.problem.as_ref().filter(|_| !node.status.is_done());
             problem.is_some_and(|problem| !problem.description.is_empty())
         };
+        let (next, waiting) = next(source);
         Overview {
             in_progress: read(source.started(OVERVIEW_NODES)),
             with_problem: with_problem.into_iter().filter(has_problem).collect(),
-            next: next(source),
+            next,
+            waiting,
         }
     }
 }
@@ -117,12 +131,12 @@ pub fn unstarted_tasks(source: &dyn SnapshotSource) -> usize {
 }
 
 /// Returns the number of pending nodes below a node: those of its branch that an agent can start. `None` if a node of the
-/// branch is started or done. Reads the children of at most `visits` nodes.
+/// branch is started or done, or the branch has more nodes with children than `visits`.
 fn count_unstarted(source: &dyn SnapshotSource, top: &NodeId, visits: &mut usize) -> Option<usize> {
     let mut tasks = 0;
     let mut open = vec![top.clone()];
-    while let Some(parent) = open.pop().filter(|_| *visits > 0) {
-        *visits -= 1;
+    while let Some(parent) = open.pop() {
+        *visits = visits.checked_sub(1)?;
         if !source.done_children(&parent, 1).is_empty() {
             return None;
         }
@@ -137,16 +151,21 @@ fn count_unstarted(source: &dyn SnapshotSource, top: &NodeId, visits: &mut usize
     Some(tasks.min(MAX_VISITED))
 }
 
-fn ancestors(source: &dyn SnapshotSource, node: &Node) -> Vec<String> {
-    let mut titles = Vec::new();
+/// Returns the titles of the ancestors, from the top down, and the nodes on which the node and its ancestors depend, those
+/// of the nearest one first.
+fn chain(source: &dyn SnapshotSource, node: &Node) -> (Vec<String>, Vec<NodeId>) {
+    let (mut titles, mut dependencies) = (Vec::new(), node.depends_on.clone());
     let mut parent = node.parent_id.clone().filter(|_| !node.isolated);
     while let Some(id) = parent.filter(|id| !id.is_root() && titles.len() < MAX_ANCESTORS) {
         let Some(brief) = source.brief(&id) else { break };
         parent = brief.parent_id.filter(|_| !brief.isolated);
         titles.push(brief.title);
+        let is_new = |on: &NodeId| !dependencies.contains(on);
+        let new: Vec<NodeId> = brief.depends_on.into_iter().filter(is_new).collect();
+        dependencies.extend(new);
     }
     titles.reverse();
-    titles
+    (titles, dependencies)
 }
 
 fn conclusions(source: &dyn SnapshotSource, parent: &NodeId) -> Vec<ChildConclusion> {
@@ -177,37 +196,48 @@ fn references(source: &dyn SnapshotSource, node: &Node) -> Vec<ReferenceBlock> {
     active.take(REFERENCES).map(block).collect()
 }
 
-/// Returns the first pending execution nodes in the order of the tree, below nodes that are not done.
-fn next(source: &dyn SnapshotSource) -> Vec<NodeBrief> {
-    let mut found = Vec::new();
+/// Returns the first pending execution nodes in the order of the tree, below nodes that are not done: those that can be
+/// started, and those that wait for others.
+fn next(source: &dyn SnapshotSource) -> (Vec<NodeBrief>, Vec<WaitingNode>) {
+    let (mut ready, mut waiting) = (Vec::new(), Vec::new());
     let mut seen = BTreeSet::from([NodeId::root()]);
-    // The nodes that are still to be visited, the first one last.
-    let mut open = source.open_children(&NodeId::root(), MAX_VISITED);
-    open.reverse();
-    while let Some(node) = open.pop() {
-        if found.len() == OVERVIEW_NODES || seen.len() > MAX_VISITED {
+    let children = |parent: &NodeId, waits_for: &Option<String>| {
+        let children = source.open_children(parent, MAX_VISITED).into_iter().rev();
+        children.map(|child| (child, waits_for.clone())).collect::<Vec<_>>()
+    };
+    // The nodes that are still to be visited, the first one last, with what their ancestors wait for.
+    let mut open = children(&NodeId::root(), &None);
+    while let Some((node, waits_for)) = open.pop() {
+        if ready.len() == NEXT_NODES || seen.len() > MAX_VISITED {
             break;
         }
         if !seen.insert(node.id.clone()) {
             continue;
         }
-        let is_completed =
-            |id: &NodeId| source.brief(id).is_some_and(|brief| brief.status == NodeStatus::Completed);
-        if !node.depends_on.iter().all(is_completed) {
-            continue;
-        }
+        let waits_for = waits_for.or_else(|| open_dependency(source, &node));
         match node.kind {
-            NodeType::Execution if node.status == NodeStatus::Pending => {
-                // The index may not know yet that the file is damaged.
-                found.extend(source.node(&node.id).is_some().then_some(node));
+            // The index may not know yet that the file is damaged.
+            NodeType::Execution if node.status == NodeStatus::Pending && source.node(&node.id).is_some() => {
+                match waits_for {
+                    None => ready.push(node),
+                    Some(waits_for) if waiting.len() < NEXT_NODES => {
+                        waiting.push(WaitingNode { node, waits_for });
+                    }
+                    Some(_) => {}
+                }
             }
             NodeType::Execution => {}
-            NodeType::Planning => {
-                let mut children = source.open_children(&node.id, MAX_VISITED);
-                children.reverse();
-                open.append(&mut children);
-            }
+            NodeType::Planning => open.append(&mut children(&node.id, &waits_for)),
         }
     }
-    found
+    waiting.truncate(NEXT_NODES - ready.len());
+    (ready, waiting)
+}
+
+/// Returns the title of the first node on which a node depends and that is not completed, or its id if it is missing.
+fn open_dependency(source: &dyn SnapshotSource, node: &NodeBrief) -> Option<String> {
+    node.depends_on.iter().find_map(|id| match source.brief(id) {
+        Some(on) => (on.status != NodeStatus::Completed).then_some(on.title),
+        None => Some(id.to_string()),
+    })
 }

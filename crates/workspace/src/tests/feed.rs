@@ -134,6 +134,28 @@ fn check_surroundings<S: Store + ContextSnapshots>(store: &S) {
     assert_eq!(conclusions.iter().map(|child| &child.id).collect::<Vec<_>>(), [&done]);
 }
 
+fn check_dependencies_of_ancestors<S: Store + ContextSnapshots>(store: &S) {
+    let b = TestWorkspace::new(store, &[]);
+    let ids = b.planned("- a\n- b\n- p (after: a)\n  - q (after: b)\n    - c\n");
+    b.finish(&ids[0]);
+    b.finish(&ids[1]);
+    let of = |node: &NodeId| {
+        let snapshot =
+            store.context_snapshot(&b.id, Some(node.as_str()), SnapshotDepth::Surroundings).unwrap();
+        let dependencies = snapshot.surroundings.unwrap().dependencies;
+        dependencies.into_iter().map(|one| one.title).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&ids[4]), ["b", "a"], "those of the nearest ancestor first");
+    assert_eq!(of(&ids[2]), ["a"]);
+}
+
+#[test]
+fn context_snapshot_has_conclusions_of_dependencies_of_ancestors() {
+    check_dependencies_of_ancestors(&InMemoryStore::new());
+    let dir = tempfile::tempdir().unwrap();
+    check_dependencies_of_ancestors(&FileStore::in_folder(dir.path()));
+}
+
 #[test]
 fn context_snapshot_has_surroundings_or_overview() {
     check_surroundings(&InMemoryStore::new());

@@ -15,7 +15,7 @@ impl TestWorkspace<'_> {
     }
 
     /// Creates a plan below the root and returns the ids in the order of the outline.
-    fn planned(&self, outline: &str) -> Vec<NodeId> {
+    pub(super) fn planned(&self, outline: &str) -> Vec<NodeId> {
         self.plan(&NodeId::root(), outline).unwrap().nodes.into_iter().map(|node| node.node_id).collect()
     }
 
@@ -50,7 +50,7 @@ impl TestWorkspace<'_> {
         self.change(|tx| start_next(tx, claimant(session), &op, sessions)).unwrap().1
     }
 
-    fn finish(&self, id: &NodeId) {
+    pub(super) fn finish(&self, id: &NodeId) {
         if self.node(id).status == NodeStatus::Pending {
             self.apply(id, Action::Start).unwrap();
         }
@@ -213,6 +213,18 @@ fn context_contains_conclusions_of_dependencies() {
         let titles: Vec<&str> = context.dependency_conclusions.iter().map(|one| one.title.as_str()).collect();
         assert_eq!(titles, ["a"]);
         assert_eq!(context.dependency_conclusions[0].conclusion, "complete 的结论");
+    });
+}
+
+#[test]
+fn context_contains_conclusions_of_dependencies_of_ancestors() {
+    on_both_stores(|ws| {
+        let ids = ws.planned("- a\n- b\n- p (after: a, b)\n  - q (after: b)\n    - c\n");
+        ws.finish(&ids[0]);
+        ws.finish(&ids[1]);
+        let context = ws.view(|tx| crate::context::assemble(tx, &ids[4], &Default::default()));
+        let titles: Vec<&str> = context.dependency_conclusions.iter().map(|one| one.title.as_str()).collect();
+        assert_eq!(titles, ["b", "a"], "each once, those of the nearest ancestor first");
     });
 }
 

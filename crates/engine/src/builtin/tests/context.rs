@@ -104,22 +104,96 @@ fn surroundings_are_capped_and_cut_after_the_node() {
     let mut facts = with_overview(Lang::En);
     let workspace = facts.workspace.as_mut().unwrap();
     workspace.problem = None;
-    workspace.overview.problems =
-        vec![NodeText { text: "very long ".repeat(500), ..NodeText::default() }; 50];
+    let problem = ProblemFacts { description: "very long ".repeat(500), ..ProblemFacts::default() };
+    workspace.overview.problems = vec![NodeProblemFacts { problem, ..NodeProblemFacts::default() }; 50];
     assert!(texts(&start, &facts).remove(0).len() <= plain.len() + 2050);
+}
+
+#[test]
+fn long_goal_or_requirement_leaves_room_for_what_follows() {
+    let start = event(&CLAUDE_CODE, EventKind::SessionStart, "");
+    for lang in [Lang::En, Lang::Zh] {
+        let long = lang.pick("很长的文字。".repeat(900), "Some words. ".repeat(1_400));
+        let mut facts = with_surroundings(lang);
+        facts.workspace.as_mut().unwrap().goal.clone_from(&long);
+        facts.workspace.as_mut().unwrap().rules = vec!["r".repeat(40); 95];
+        let node = facts.node.as_mut().unwrap();
+        (node.requirement, node.note) = (long.clone(), long.clone());
+        (node.problem, node.next_step) = (String::from("clock skew"), String::from("allow 60 s"));
+        let text = texts(&start, &facts).remove(0);
+        let labels = match lang {
+            Lang::Zh => {
+                ["会话：", "规则：", "聚焦节点：", "需求：", "问题：", "下一步：", "最近日志：", "引用："]
+            }
+            Lang::En => [
+                "Session: ",
+                "Rules: ",
+                "Focused node: ",
+                "Requirement: ",
+                "Problem: ",
+                "Next step: ",
+                "Last log entries:",
+                "References:",
+            ],
+        };
+        for label in labels {
+            assert!(text.contains(&format!("\n{label}")), "{label} {text}");
+        }
+        assert_eq!(text.matches("- rrrr").count(), 95, "as many rules as a session state keeps: {text}");
+        assert!(text.contains("context_get"), "{text}");
+    }
+}
+
+#[test]
+fn surroundings_with_long_lines_have_every_line() {
+    let start = event(&CLAUDE_CODE, EventKind::SessionStart, "");
+    for lang in [Lang::En, Lang::Zh] {
+        let long =
+            |n: usize| format!("{n} {}", lang.pick("很长的结论".repeat(16), "a long conclusion ".repeat(16)));
+        let mut facts = bound(lang);
+        facts.node.as_mut().unwrap().surroundings = SurroundingsFacts {
+            log: (0..3).map(long).collect(),
+            conclusions: (0..5).map(long).collect(),
+            references: (0..2).map(long).collect(),
+            ..SurroundingsFacts::default()
+        };
+        let text = texts(&start, &facts).remove(0);
+        let surroundings = &text[text.find(lang.pick("最近日志", "Last log")).unwrap()..];
+        let numbers: Vec<&str> =
+            surroundings.lines().filter_map(|line| line.strip_prefix("- ")?.split(' ').next()).collect();
+        assert_eq!(numbers, ["0", "1", "2", "0", "1", "2", "3", "4", "0", "1"], "{text}");
+    }
+}
+
+#[test]
+fn path_with_long_titles_keeps_the_nearest_ancestors() {
+    for lang in [Lang::En, Lang::Zh] {
+        let title =
+            |n: usize| format!("{n} {}", lang.pick("很长的标题".repeat(20), "long title ".repeat(20)));
+        let mut facts = bound(lang);
+        facts.node.as_mut().unwrap().surroundings.ancestors = (0..9).map(title).collect();
+        let text = texts(&event(&CLAUDE_CODE, EventKind::SessionStart, ""), &facts).remove(0);
+        let path = text.lines().find(|line| line.starts_with(lang.pick("路径：", "Path: "))).unwrap();
+        assert!(path.len() <= 300 && path.contains("… › ") && path.contains(" › 8 "), "{path}");
+        assert!(!path.contains("0 "), "{path}");
+    }
 }
 
 #[test]
 fn overview_with_long_texts_fits_and_ends_with_the_next_nodes() {
     for lang in [Lang::En, Lang::Zh] {
         let long = lang.pick("很长的文字".repeat(40), "very long text ".repeat(40));
-        let node = || NodeText { id: "node-mj2hy912-u02rz9".into(), title: long.clone(), text: long.clone() };
+        let id = || String::from("node-mj2hy912-u02rz9");
+        let node = || NodeText { id: id(), title: long.clone(), text: long.clone() };
+        let problem = ProblemFacts { description: long.clone(), next_step: long.clone() };
+        let problem = || NodeProblemFacts { id: id(), title: long.clone(), problem: problem.clone() };
         let mut overview = with_overview(lang).workspace.unwrap().overview;
         overview.in_progress.truncate(3);
         for in_progress in &mut overview.in_progress {
             (in_progress.title, in_progress.last_log.as_mut().unwrap().1) = (long.clone(), long.clone());
         }
-        (overview.problems, overview.next) = (vec![node(), node(), node()], vec![node(), node(), node()]);
+        overview.problems = vec![problem(), problem(), problem()];
+        (overview.next, overview.has_more) = (vec![node(), node(), node()], true);
         let text = overview_text(&overview, "abc123", lang);
         let last = text.lines().last().unwrap();
         assert!(

@@ -3,7 +3,7 @@
 use tanmi_platform::GEMINI_CLI;
 
 use super::*;
-use crate::facts::{DeclaredFacts, DeclaredFile, DigestFacts};
+use crate::facts::{DeclaredFacts, DeclaredFile, DigestFacts, WorkedNode};
 use crate::render::render;
 
 /// A tag of ours, a role, an open fence, a heading of ours and a hidden character.
@@ -39,6 +39,7 @@ fn hostile_facts(lang: Lang) -> Facts {
         DamagedNodeFacts { id: text(), place: text(), reason: tanmi_base::Bilingual::new(text(), text()) };
     let problem = || ProblemFacts { description: text(), next_step: text() };
     let node = || NodeText { id: text(), title: text(), text: text() };
+    let worked = || WorkedNode { workspace: text(), id: text(), title: text(), text: text() };
     let overview = OverviewFacts {
         problem: Some(problem()),
         in_progress: vec![InProgressFacts {
@@ -51,7 +52,8 @@ fn hostile_facts(lang: Lang) -> Facts {
             has_holder_ended: true,
             since: time(),
         }],
-        problems: vec![node()],
+        problems: vec![NodeProblemFacts { id: text(), title: text(), problem: problem() }],
+        has_more: true,
         next: vec![node()],
     };
     Facts {
@@ -59,7 +61,13 @@ fn hostile_facts(lang: Lang) -> Facts {
             id: text(),
             lost_workspace: Some(text()),
             archived_workspace: Some((text(), text())),
-            lost_claims: vec![LostClaimFacts { id: text(), title: text(), by: text(), is_taken: true }],
+            lost_claims: vec![LostClaimFacts {
+                id: text(),
+                title: text(),
+                by: text(),
+                is_taken: true,
+                is_deleted: false,
+            }],
             refused_writes: vec![RefusedWriteFacts { text: text(), reason: text() }],
             ..SessionFacts::default()
         },
@@ -99,11 +107,11 @@ fn hostile_facts(lang: Lang) -> Facts {
             digest: Some(DigestFacts {
                 id: text(),
                 at: text(),
-                moved: vec![node()],
+                moved: vec![worked()],
                 more_moved: 1,
-                problems: vec![node()],
+                problems: vec![worked()],
                 log_lines: 1,
-                last_log: text(),
+                last_log: Some(worked()),
                 facts: 1,
                 is_partial: true,
                 is_known: false,
@@ -116,6 +124,7 @@ fn hostile_facts(lang: Lang) -> Facts {
         available: AvailableFacts {
             total: 1,
             archived: 0,
+            damaged: 0,
             first: vec![AvailableWorkspace {
                 id: text(),
                 name: text(),

@@ -2,7 +2,7 @@
 //! last session without a summary.
 
 use super::*;
-use crate::facts::DigestFacts;
+use crate::facts::{DigestFacts, WorkedNode};
 
 #[test]
 fn plan_confirm_follows_unstarted_plan_until_it_was_told() {
@@ -38,8 +38,8 @@ fn plan_confirm_follows_unstarted_plan_until_it_was_told() {
     }
 }
 
-fn node(id: &str, title: &str, text: &str) -> NodeText {
-    NodeText { id: id.into(), title: title.into(), text: text.into() }
+fn node(id: &str, title: &str, text: &str) -> WorkedNode {
+    WorkedNode { workspace: "ws-x".into(), id: id.into(), title: title.into(), text: text.into() }
 }
 
 fn digest() -> DigestFacts {
@@ -53,7 +53,7 @@ fn digest() -> DigestFacts {
         more_moved: 2,
         problems: vec![node("node-b", "", "clock skew")],
         log_lines: 3,
-        last_log: "signed with RS256".into(),
+        last_log: Some(node("node-b", "", "signed with RS256")),
         facts: 1,
         is_partial: false,
         is_known: false,
@@ -90,11 +90,33 @@ fn memory_load_digest_is_marked_as_derived() {
 }
 
 #[test]
+fn memory_load_digest_leaves_out_what_the_context_tells() {
+    let memory = MemoryFacts { digest: Some(digest()), ..MemoryFacts::default() };
+    let mut facts = Facts { memory: Ok(memory), ..bound(Lang::En) };
+    let focus = facts.node.as_mut().unwrap();
+    focus.id = "node-b".into();
+    let text = texts(&event(&CLAUDE_CODE, EventKind::SessionStart, ""), &facts).remove(1);
+    assert!(text.contains("derived") && !text.contains("Problem") && !text.contains(", last"), "{text}");
+    assert!(text.contains("Nodes: ") && !text.contains("node-b"), "the other node: {text}");
+
+    let memory = facts.memory.as_mut().unwrap();
+    let moved = vec![node("node-b", "Check tokens", "implementing")];
+    memory.digest = Some(DigestFacts { moved, more_moved: 0, facts: 0, ..digest() });
+    let texts = texts(&event(&CLAUDE_CODE, EventKind::SessionStart, ""), &facts);
+    assert!(!texts.iter().any(|text| text.contains("derived")), "nothing is left: {texts:?}");
+}
+
+#[test]
 fn memory_load_digest_without_parts_has_no_empty_lines() {
-    let logged = DigestFacts { log_lines: 1, last_log: "x".into(), at: "t".into(), ..DigestFacts::default() };
+    let logged = DigestFacts {
+        log_lines: 1,
+        last_log: Some(node("root", "", "x")),
+        at: "t".into(),
+        ..DigestFacts::default()
+    };
     assert_eq!(
         memory_text(Lang::En, logged, None),
-        "## Last session (t, derived from its calls)\n\n- Log lines: 1, last: x"
+        "## Last session (t, derived from its calls)\n\n- Log lines: 1, last: root: x"
     );
 }
 

@@ -25,6 +25,22 @@ fn choose_at_boundary_of_condition_returns_expected_reminder() {
         ("started exactly a minute ago", |n| n.since = NOW - 60_000, None),
         ("started longer ago", |n| n.since = NOW - 60_001, Some("no_log_start")),
         (
+            "held by another session",
+            |n| {
+                n.since = 0;
+                n.held_by = Some(HolderFacts::Session)
+            },
+            None,
+        ),
+        (
+            "started by the user",
+            |n| {
+                n.since = NOW - 60_001;
+                n.held_by = Some(HolderFacts::User)
+            },
+            Some("no_log_start"),
+        ),
+        (
             "log fresh, five minutes",
             |n| {
                 n.last_log_at = Some(NOW);

@@ -39,6 +39,26 @@ fn start_by_user_claims_node_in_every_interface() {
 }
 
 #[test]
+fn session_is_told_that_the_user_deleted_its_node() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let plan = env.node("root", "planning", "Tokens");
+    let node = env.node(&plan, "execution", "Issue tokens");
+    env.node(&plan, "execution", "Check tokens");
+    env.ok(&["session", "bind", "--session", "a", "--workspace", &ws]);
+    let agent = Agent::claude(&env, "a");
+    agent.start("startup");
+    run_as(&env, "a", &["node", "transition", &node, "--action", "start"]);
+    agent.prompt("go on");
+    env.ok(&["node", "delete", &plan, "--yes", "--force"]);
+    let told = agent.prompt("go on");
+    let lost =
+        format!("You no longer hold node “Issue tokens” ({node}): the user deleted it. Stop work on it");
+    assert!(told.contains(&lost), "{told}");
+    assert!(!agent.prompt("go on").contains("no longer hold"), "told once");
+}
+
+#[test]
 fn session_is_told_once_that_its_claim_was_taken_over() {
     let env = TestEnv::new();
     let ws = env.init();

@@ -40,7 +40,7 @@ fn ended_session_without_summary_is_told_to_following_sessions_once() {
         let at = start.find("## Last session (2025-12-11 05:48, derived from its calls)").expect(&start);
         for line in [
             &format!("- Nodes: Issue tokens (implementing) {node}\n"),
-            &format!("- Problem: {node}: clock skew\n"),
+            &format!("- Problem: Issue tokens {node}: clock skew\n"),
             "- Log lines: 2, last: signed with RS256\n",
             "- Facts saved: 1\n",
         ] {
@@ -98,6 +98,46 @@ fn digest_tells_what_became_of_nodes_and_problems_since() {
     assert!(start.contains(DERIVED) && !start.contains("clock skew"), "the problem was solved: {start}");
     env.ok(&["workspace", "archive", &ws]);
     assert!(!Agent::claude(&env, "day-3").start("startup").contains(DERIVED), "archived");
+}
+
+#[test]
+fn digest_of_work_in_two_workspaces_tells_the_nodes_of_both() {
+    let env = TestEnv::new();
+    let (first, second) = (env.init(), env.json(&["workspace", "init", "--name", "Docs", "--goal", "g"]));
+    let second = second["workspaceId"].as_str().unwrap().to_owned();
+    let mut nodes = Vec::new();
+    for (ws, title) in [(&first, "Issue tokens"), (&second, "Write guide")] {
+        let args = [
+            "node",
+            "create",
+            "--workspace",
+            ws,
+            "--parent",
+            "root",
+            "--type",
+            "execution",
+            "--title",
+            title,
+        ];
+        let node =
+            env.json(&[&args[..], &["--requirement", "r"]].concat())["nodeId"].as_str().unwrap().to_owned();
+        env.ok(&["session", "bind", "--session", "day-1", "--workspace", ws]);
+        run_as(&env, "day-1", &["node", "transition", &node, "--workspace", ws, "--action", "start"]);
+        run_as(&env, "day-1", &["problem", "--workspace", ws, "--node", &node, "no time"]);
+        nodes.push(node);
+    }
+    env.tick(DAY);
+    let start = Agent::claude(&env, "day-2").start("startup");
+    let [a, b] = &nodes[..] else { unreachable!() };
+    assert!(
+        start.contains(&format!("- Problem: Write guide {b}: no time; Issue tokens {a}: no time\n")),
+        "{start}"
+    );
+    assert!(
+        start.contains(&format!("- Nodes: Write guide (implementing) {b}; Issue tokens (implementing) {a}")),
+        "{start}"
+    );
+    assert!(!start.contains("Log lines"), "the session logged nothing: {start}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Who works on a node, and what stands in the way of the workspace as a whole.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{DAY, run_as, started_work};
 use crate::agent::Agent;
@@ -50,7 +50,73 @@ fn focus_that_the_user_started_is_told_as_held() {
     env.ok(&["start", &node]);
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &node]);
     let start = Agent::claude(&env, "s").start("startup");
-    assert!(start.contains("持有者：用户本人；node_next 给出其他工作\n"), "{start}");
+    assert!(start.contains("持有者：用户本人\n"), "{start}");
+}
+
+#[test]
+fn start_and_focus_over_mcp_tell_what_the_node_asks_for() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let choose = env.node("root", "execution", "Choose");
+    let issue = env.node("root", "execution", "Issue");
+    env.ok(&["node", "update", &issue, "--requirement", "Use RS256", "--note", "keys are in KMS"]);
+    env.ok(&["node", "depend", &issue, "--on", &choose]);
+    env.ok(&["start", &choose]);
+    env.ok(&["done", &choose, "--conclusion", "RS256"]);
+    env.ok(&["problem", "--node", &issue, "No access", "--next-step", "ask ops"]);
+    let mut client = Client::connect(&env);
+    client.expect_ok("session_bind", json!({"sessionId": "a", "workspaceId": ws}));
+    client.expect_ok("session_bind", json!({"sessionId": "b", "workspaceId": ws}));
+    let check = |told: &Value| {
+        assert_eq!((&told["requirement"], &told["note"]), (&json!("Use RS256"), &json!("keys are in KMS")));
+        assert_eq!(told["problem"]["nextStep"], "ask ops", "{told}");
+        assert_eq!(told["dependencyConclusions"][0]["conclusion"], "RS256", "{told}");
+    };
+    let focused = client.expect_ok("context_focus", json!({"sessionId": "a", "nodeId": issue}));
+    check(&focused);
+    assert_eq!((&focused["status"], focused.get("heldBy")), (&json!("pending"), None));
+
+    let next = client.expect_ok("node_next", json!({"sessionId": "a", "start": true}));
+    check(&next["started"]);
+    let focused = client.expect_ok("context_focus", json!({"sessionId": "b", "nodeId": issue}));
+    check(&focused);
+    assert_eq!(focused["heldBy"], "another running session", "{focused}");
+    let cleared = client.expect_ok("context_focus", json!({"sessionId": "b"}));
+    assert_eq!((cleared.get("title"), &cleared["focusedNodeId"]), (None, &Value::Null), "{cleared}");
+
+    // A node that is started by its id; later steps leave out what the agent knows by then.
+    let step = |client: &mut Client, action: &str| {
+        client.expect_ok(
+            "node_transition",
+            json!({"sessionId": "a", "nodeId": issue, "action": action, "conclusion": "c"}),
+        )
+    };
+    assert!(step(&mut client, "complete").get("requirement").is_none());
+    check(&step(&mut client, "reopen"));
+    client.finish();
+}
+
+#[test]
+fn start_of_planning_node_tells_what_it_asks_for() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let plan = env.node("root", "planning", "Tokens");
+    env.ok(&["node", "update", &plan, "--requirement", "Plan the tokens"]);
+    env.ok(&["problem", "--node", &plan, "No access", "--next-step", "ask ops"]);
+    env.ok(&["session", "bind", "--session", "a", "--workspace", &ws]);
+    let agent = Agent::claude(&env, "a");
+    agent.start("startup");
+    let mut client = Client::connect(&env);
+    let start = json!({"sessionId": "a", "nodeId": plan, "action": "start"});
+    let started = client.expect_ok("node_transition", start);
+    assert_eq!((&started["to"], &started["requirement"]), (&json!("planning"), &json!("Plan the tokens")));
+    assert_eq!(started["problem"]["description"], "No access", "{started}");
+    client.finish();
+    let later = agent.prompt("go on") + &agent.prompt("go on");
+    assert!(
+        later.contains("Still open: No access") && !later.contains("ask ops"),
+        "the result told it: {later}"
+    );
 }
 
 #[test]
@@ -109,6 +175,7 @@ fn problem_that_the_session_recorded_is_not_told_back_in_full() {
     env.ok(&["session", "bind", "--session", "day-1", "--workspace", &ws, "--node", &issue]);
     let agent = Agent::claude(&env, "day-1");
     agent.start("startup");
+    agent.prompt("check the tokens");
     let problem =
         ["problem", "--workspace", &ws, "--node", &issue, "clock skew", "--next-step", "allow 60 s"];
     run_as(&env, "day-1", &problem);

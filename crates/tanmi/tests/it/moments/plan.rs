@@ -1,4 +1,4 @@
-//! The plan confirmation for a session without a focus.
+//! When a session is told to show its plan to the user.
 
 use serde_json::json;
 
@@ -71,6 +71,49 @@ fn plan_of_another_session_or_of_the_user_is_not_told() {
     run_as(&env, "mine", &["node", "create", "--type", "execution", "--title", "t", "--requirement", "r"]);
     assert!(!Agent::claude(&env, "other").prompt("go on").contains("📋"));
     assert!(Agent::claude(&env, "mine").prompt("go on").contains(REMINDER));
+}
+
+/// The user may have closed the session that made the plan without a look at it.
+#[test]
+fn plan_of_earlier_session_is_told_after_bind_unless_work_is_started() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let plan = env.node("root", "planning", "Tokens");
+    let task = env.node(&plan, "execution", "Issue");
+    env.tick(24 * 60 * MINUTE);
+    let mut client = Client::connect(&env);
+    let mut bind = |session: &str| {
+        client.expect_ok("session_bind", json!({"sessionId": session, "workspaceId": ws}));
+        Agent::claude(&env, session)
+    };
+    let day_2 = bind("day-2");
+    assert!(day_2.prompt("go on").contains("📋 The plan has 1 task and it is not started."));
+    bind("day-2");
+    env.tick(10 * MINUTE);
+    assert!(!day_2.prompt("yes").contains("📋"), "told once, also if the session binds again");
+
+    env.ok(&["start", &task]);
+    env.ok(&["workspace", "focus"]);
+    assert!(!bind("started").prompt("go on").contains("📋"));
+    env.ok(&["done", &task, "--conclusion", "c"]);
+    env.node(&plan, "execution", "Check");
+    env.ok(&["workspace", "focus"]);
+    assert!(!bind("later").prompt("go on").contains("📋"), "a task is done");
+    client.finish();
+}
+
+#[test]
+fn cleared_session_still_tells_its_plan() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let before = Agent::claude(&env, "before");
+    before.start("startup");
+    env.ok(&["session", "bind", "--session", "before", "--workspace", &ws]);
+    before.prompt("hello");
+    run_as(&env, "before", &["node", "create", "--type", "execution", "--title", "t", "--requirement", "r"]);
+    let after = Agent::claude(&env, "after");
+    assert!(after.start("clear").contains(&ws), "bound as before");
+    assert!(after.prompt("go on").contains(REMINDER));
 }
 
 #[test]

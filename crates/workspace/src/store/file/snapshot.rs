@@ -1,7 +1,8 @@
 //! The context snapshot for hooks: reads `Workspace.md`, the file of the focused node, and counts from the index if it
 //! exists. Takes no lock. Each file is replaced atomically, so each one is complete, but they can be of different age.
 
-use tanmi_base::{clock, fs};
+use tanmi_base::fs::{self, FileSig};
+use tanmi_base::{Millis, clock};
 use tanmi_index::{NodeIndex, NodeQuery};
 
 use super::layout::Layout;
@@ -59,6 +60,12 @@ impl ContextSnapshots for FileStore {
         let layout = self.layout(id);
         let index = self.place.has_own_store().then(|| open_index(&layout)).flatten();
         index.map_or(0, |index| unstarted_tasks(&IndexedFiles { layout: &layout, index: &index }))
+    }
+
+    /// Each change is appended to the journal.
+    fn changed_at(&self, id: &WorkspaceId) -> Option<Millis> {
+        let journal = FileSig::of(&self.layout(id).journal()).ok()??;
+        Some(journal.mtime_ns / 1_000_000)
     }
 
     fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations {

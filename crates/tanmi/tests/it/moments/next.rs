@@ -1,0 +1,128 @@
+//! What an agent is told to go on with: in a chain of dependencies, among many nodes, and with several workspaces.
+
+use serde_json::json;
+
+use super::{DAY, run_as, started_work};
+use crate::agent::{Agent, check_response, run_with_payload};
+use crate::env::TestEnv;
+use crate::mcp::Client;
+
+#[test]
+fn nodes_that_wait_for_the_running_one_come_next() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let outline = "- Issue tokens\n- Check tokens (after: Issue tokens)\n- Rollout (after: Check tokens)\n  - Staging\n";
+    let file = env.root().join("plan.md");
+    env.write(&file, outline.as_bytes());
+    env.ok(&["plan", file.to_str().unwrap()]);
+    env.ok(&["session", "bind", "--session", "day-1", "--workspace", &ws]);
+    run_as(&env, "day-1", &["next", "--start"]);
+    env.tick(DAY);
+    let start = Agent::claude(&env, "day-2");
+    start.start("startup");
+    let told = start.prompt("go on");
+    let next = told.lines().find_map(|line| line.strip_prefix("Next: ")).expect(&told);
+    let next: Vec<&str> = next.split("; ").collect();
+    assert!(
+        next[0].starts_with("Check tokens node-") && next[0].ends_with(" (after Issue tokens)"),
+        "{told}"
+    );
+    assert!(next[1].starts_with("Staging node-") && next[1].ends_with(" (after Check tokens)"), "{told}");
+}
+
+#[test]
+fn overview_names_first_what_the_session_can_continue_and_says_that_there_is_more() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let started = |session: &str, title: &str| {
+        let node = env.node("root", "execution", title);
+        env.ok(&["session", "bind", "--session", session, "--workspace", &ws]);
+        run_as(&env, session, &["node", "transition", &node, "--workspace", &ws, "--action", "start"]);
+        env.ok(&["workspace", "focus"]);
+    };
+    started("ended", "Left behind");
+    env.tick(DAY);
+    for n in 0..4 {
+        started(&format!("live-{n}"), &format!("Running {n}"));
+    }
+    let mut client = Client::connect(&env);
+    let bound = client.expect_ok("session_bind", json!({"sessionId": "new", "workspaceId": ws}));
+    let overview = bound["overview"].as_str().unwrap();
+    assert!(overview.starts_with("In progress: Left behind"), "{overview}");
+    assert_eq!(overview.matches("In progress: ").count(), 3, "{overview}");
+    assert!(
+        overview.contains("\nMore nodes are in progress or have problems; node_list lists them."),
+        "{overview}"
+    );
+    client.finish();
+}
+
+#[test]
+fn hint_tells_the_latest_of_several_workspaces_once() {
+    let env = TestEnv::new();
+    let (ws, _) = started_work(&env);
+    env.ok(&["workspace", "init", "--name", "Docs", "--goal", "g"]);
+    env.ok(&["log", "--workspace", &ws, "--node", "root", "went on"]);
+    let agent = Agent::claude(&env, "s");
+    agent.start("startup");
+    let told = agent.prompt("go on");
+    assert!(told.contains(&format!("Latest workspace: Auth ({ws})\nIn progress: Issue tokens")), "{told}");
+    env.tick(600_000);
+    let again = agent.prompt("which workspace?");
+    assert!(again.contains("session_bind") && !again.contains("In progress"), "{again}");
+}
+
+#[test]
+fn project_whose_workspace_cannot_be_read_does_not_look_empty() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.edit(&env.workspace_dir(&ws).join("Workspace.md"), |_| String::from("no front matter"));
+    let agent = Agent::claude(&env, "s");
+    for told in [agent.start("startup"), agent.prompt("go on")] {
+        assert!(
+            told.contains("Workspaces here that cannot be read: 1.") && told.contains("tanmi doctor"),
+            "{told}"
+        );
+        assert!(!told.contains("workspace_init"), "{told}");
+    }
+}
+
+#[test]
+fn workspace_init_in_bound_session_names_the_other_workspace() {
+    let env = TestEnv::new();
+    let mut client = Client::connect(&env);
+    let init = |client: &mut Client, name: &str| {
+        client.expect_ok("workspace_init", json!({"name": name, "goal": "g"}))
+    };
+    let first = init(&mut client, "One");
+    assert!(first["hint"].as_str().unwrap().starts_with("This session is not bound to it yet"), "{first}");
+    let one = first["workspaceId"].as_str().unwrap().to_owned();
+    client.expect_ok("session_bind", json!({"workspaceId": one}));
+    let second = init(&mut client, "Two");
+    assert!(
+        second["hint"].as_str().unwrap().starts_with(&format!("This session is still bound to {one}")),
+        "{second}"
+    );
+    client.finish();
+}
+
+/// A bind between the start and the first prompt, as by a user in a terminal.
+#[test]
+fn copilot_first_prompt_after_start_and_bind_has_the_context() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let send = |event: &str, extra: serde_json::Value| {
+        let mut payload = json!({"timestamp": 1, "sessionId": "s", "cwd": env.project});
+        payload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let payload = payload.to_string();
+        let output = run_with_payload(&env, &["hook", "copilot-cli", event], payload.as_bytes());
+        let text = String::from_utf8(output.stdout).unwrap();
+        if !text.is_empty() {
+            check_response("copilot-cli", Some(event), payload.as_bytes(), &text);
+        }
+        text
+    };
+    send("sessionStart", json!({"source": "new"}));
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    assert!(send("userPromptSubmitted", json!({"prompt": "fix it"})).contains("Goal: JWT"));
+}
