@@ -285,9 +285,9 @@ pub struct WorkspaceFacts {
     pub problem: Option<ProblemFacts>,
     /// Loaded only for the whole context of a session that has no focus or focuses the root.
     pub overview: OverviewFacts,
-    /// The number of tasks of a plan of which none is started, at most 200. Looked up only at a prompt of a
-    /// session whose plan is not confirmed.
-    pub unstarted_tasks: usize,
+    /// The number of tasks of a plan of which none is started, at most 200. `None` if it was not looked up: that is done only
+    /// at a prompt of a session whose plan is not confirmed, and not while an open problem is told instead.
+    pub unstarted_tasks: Option<usize>,
     /// The focused node, if its file cannot be read.
     pub damaged_focus: Option<DamagedNodeFacts>,
 }

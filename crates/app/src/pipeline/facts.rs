@@ -155,7 +155,7 @@ fn workspace_facts(snapshot: &ContextSnapshot, now: Millis) -> WorkspaceFacts {
         progress: snapshot.progress.map(|progress| (progress.completed, progress.total)),
         problem: workspace_problem(workspace),
         overview: snapshot.overview.as_ref().map(|it| overview_facts(it, now)).unwrap_or_default(),
-        unstarted_tasks: 0,
+        unstarted_tasks: None,
         damaged_focus: snapshot.damaged_focus.as_ref().map(|damaged| DamagedNodeFacts {
             id: damaged.id.to_string(),
             place: format!("{}:{}", damaged.path.display(), damaged.error.line),

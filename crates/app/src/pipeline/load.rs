@@ -81,10 +81,15 @@ pub fn load(
     let mut facts = facts::build(caller, event, state, &config, bound, memory, declared);
     if let (Some((binding, snapshot)), Some(workspace)) = (bound, &mut facts.workspace) {
         // Opens the index, so only for a session whose plan the user may not have seen.
-        let is_open = event.kind == EventKind::PromptSubmit && state.has_unconfirmed_plan && config.reminders;
+        let has_problem = facts.node.as_ref().is_some_and(|node| !node.problem.is_empty());
+        let is_open = event.kind == EventKind::PromptSubmit
+            && state.has_unconfirmed_plan
+            && config.reminders
+            && !has_problem;
         let snapshots = || caller.stores.projects.in_folder(&binding.project);
         if is_open {
-            workspace.unstarted_tasks = snapshots().snapshots().unstarted_tasks(&snapshot.workspace.id);
+            let tasks = snapshots().snapshots().unstarted_tasks(&snapshot.workspace.id);
+            workspace.unstarted_tasks = Some(tasks);
         }
         if event.kind == EventKind::PromptSubmit && state.told_overview && !state.compacted {
             workspace.overview = OverviewFacts::default();

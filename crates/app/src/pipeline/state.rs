@@ -150,7 +150,7 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
     if let Some(workspace) = facts.workspace.as_ref().filter(|_| event.kind == EventKind::PromptSubmit) {
         // A plan that was shown is confirmed or changed by the user's next prompt. A throttled reminder is still due.
         let is_told = decision.actions.iter().any(|action| action.rule == BuiltinRuleId::PlanConfirm);
-        state.has_unconfirmed_plan &= workspace.unstarted_tasks > 0 && !is_told;
+        state.has_unconfirmed_plan &= workspace.unstarted_tasks != Some(0) && !is_told;
     }
     let has_context = decision.actions.iter().any(|action| CONTEXT_RULES.contains(&action.rule));
     // A reminder about an open problem comes before every other one.

@@ -89,7 +89,7 @@ pub fn choose(facts: &Facts) -> Result<&'static Reminder, SkipReason> {
     let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
     let is_due = |reminder: &&Reminder| match (reminder.key, &facts.node) {
         (PLAN_COMPLETED, _) if !is_plan_open(facts) => false,
-        (PLAN_COMPLETED, _) if workspace.unstarted_tasks > 0 => true,
+        (PLAN_COMPLETED, _) if workspace.unstarted_tasks.is_some_and(|tasks| tasks > 0) => true,
         (_, Some(node)) => (reminder.applies)(node, facts.now),
         (_, None) => false,
     };

@@ -93,7 +93,7 @@ const MANY_TASKS: usize = 200;
 /// is that of the specification, without a number.
 fn plan_text(facts: &Facts, advice: &str) -> String {
     let of_focus = |node: &NodeFacts| node.children.filter(|children| children.pending == children.total);
-    let tasks = match facts.workspace.as_ref().map_or(0, |workspace| workspace.unstarted_tasks) {
+    let tasks = match facts.workspace.as_ref().and_then(|workspace| workspace.unstarted_tasks).unwrap_or(0) {
         0 => facts
             .node
             .as_ref()

@@ -81,7 +81,7 @@ fn hostile_facts(lang: Lang) -> Facts {
             progress: None,
             problem: Some(problem()),
             overview: overview.clone(),
-            unstarted_tasks: 3,
+            unstarted_tasks: Some(3),
             damaged_focus: Some(damaged),
         }),
         node: Some(NodeFacts {

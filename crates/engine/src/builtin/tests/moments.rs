@@ -17,7 +17,7 @@ fn plan_confirm_follows_unstarted_plan_until_it_was_told() {
                 facts.node = None;
             }
             let workspace = facts.workspace.as_mut().unwrap();
-            workspace.unstarted_tasks = if has_plan { 6 } else { 0 };
+            workspace.unstarted_tasks = Some(if has_plan { 6 } else { 0 });
             facts.session.seen_context = Some(ContextHash::of(workspace, facts.node.as_ref()).to_string());
             let decision = run(&prompt, &facts);
             let told = decision.actions.iter().any(|action| action.content.starts_with(text));

@@ -148,6 +148,24 @@ fn plan_that_waits_for_no_confirmation_is_looked_up_once() {
 }
 
 #[test]
+fn plan_is_told_after_the_open_problem_is_solved() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.node("root", "execution", "Issue");
+    env.ok(&["problem", "--node", "root", "No access"]);
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", "root"]);
+    let agent = Agent::claude(&env, "s");
+    for _ in 0..3 {
+        let told = agent.prompt("go on");
+        assert!(told.contains("No access") && !told.contains("📋"), "{told}");
+    }
+    env.ok(&["problem", "--node", "root", "--clear"]);
+    assert!(agent.prompt("go on").contains("📋"), "still due");
+    env.tick(10 * MINUTE);
+    assert!(!agent.prompt("go on").contains("📋"), "told once");
+}
+
+#[test]
 fn plan_in_chinese_workspace_is_told_in_chinese() {
     let env = TestEnv::new();
     let args = ["workspace", "init", "--name", "重构认证模块", "--goal", "替换为 JWT"];
