@@ -234,7 +234,14 @@ fn keep_present(project: &dyn Project, mut digest: DigestFacts) -> Option<Digest
         (line.title, line.text) = node.map(|node| (node.title, node.status.to_string())).unwrap_or_default();
         is_there
     });
-    digest.last_log = digest.last_log.filter(|line| active(&line.workspace).is_some());
+    digest.last_log = digest.last_log.and_then(|line| {
+        let (id, _) = active(&line.workspace)?;
+        let title = match line.id == Target::Workspace.to_string() {
+            true => String::new(),
+            false => node_of(&id, &line)?.title,
+        };
+        Some(WorkedNode { title, ..line })
+    });
     has_work(&digest).then_some(digest)
 }
 

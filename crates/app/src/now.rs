@@ -10,6 +10,7 @@ use tanmi_index::{ActivityIndex, IndexError, NodeStateFilter};
 use tanmi_team::Present;
 use tanmi_workspace::limits::{LINE_BYTES, fit_title};
 use tanmi_workspace::model::{Problem, Progress, WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::store::PlanScope;
 
 use crate::activity::{ActivityLog, NodeState};
 use crate::error::Result;
@@ -115,7 +116,8 @@ impl ActivityLog {
                 goal: text::cut(&workspace.goal, LINE_BYTES),
                 progress,
                 active_at: entry.active_at,
-                plan_waits: running.total == 0 && project.snapshots().unstarted_tasks(&workspace.id) > 0,
+                plan_waits: running.total == 0
+                    && project.snapshots().unstarted_tasks(&workspace.id, PlanScope::Branches) > 0,
                 running,
                 problems: nodes(NodeStateFilter { has_problem: true, ..NodeStateFilter::default() })?,
                 failed: nodes(NodeStateFilter { statuses: &["failed"], ..NodeStateFilter::default() })?,

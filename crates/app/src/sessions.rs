@@ -453,7 +453,10 @@ fn mark_own_change(
     let is_changed = known.is_some_and(|known| *known != now.hash.node);
     // After a bind no context has been injected yet, so the session knows none.
     if state.seen_context.is_some() && !is_changed {
+        let told = state.told_rules.take().filter(|_| now.rules == before.rules);
         pipeline::mark_seen(state, now);
+        // Rules that were not told yet stay unknown.
+        state.told_rules = told.or(state.told_rules.take());
     }
 }
 

@@ -26,17 +26,7 @@ impl CappedText {
         if value.is_empty() {
             return;
         }
-        let line = match label.is_empty() {
-            true => value.to_owned(),
-            false => {
-                let value = value.replace('\n', INDENTED_LINE);
-                match starts_with_fence(&value) {
-                    true => format!("{}{INDENTED_LINE}{value}", label.trim_end()),
-                    false => format!("{label}{value}"),
-                }
-            }
-        };
-        self.push_line(&escape_tags(&line), label.len());
+        self.push_line(&labelled(label, value), label.len());
     }
 
     /// Calls `add` with at most `max` bytes of the budget.
@@ -102,6 +92,19 @@ impl CappedText {
         }
         self.text.trim_end().to_owned()
     }
+}
+
+/// Returns a line as [`CappedText::line`] writes it if it fits.
+pub fn labelled(label: &str, value: &str) -> String {
+    if label.is_empty() {
+        return escape_tags(value).into_owned();
+    }
+    let value = value.replace('\n', INDENTED_LINE);
+    let line = match starts_with_fence(&value) {
+        true => format!("{}{INDENTED_LINE}{value}", label.trim_end()),
+        false => format!("{label}{value}"),
+    };
+    escape_tags(&line).into_owned()
 }
 
 #[cfg(test)]

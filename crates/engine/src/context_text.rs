@@ -9,10 +9,10 @@ use crate::builtin::REMINDER_RESERVE;
 use crate::capped_text::CappedText;
 use crate::context_hash::ContextHash;
 use crate::facts::{
-    DamagedNodeFacts, Facts, HolderFacts, InProgressFacts, NodeFacts, NodeText, OverviewFacts, ProblemFacts,
-    SurroundingsFacts, WorkspaceFacts,
+    DamagedNodeFacts, Facts, HolderFacts, InProgressFacts, NextFacts, NodeFacts, OverviewFacts, ProblemFacts,
+    SurroundingsFacts, WaitsFor, WorkspaceFacts,
 };
-use crate::told_rules::{RuleChanges, rule_changes};
+use crate::told_rules::{ADDED_MARK, RULE_MARK, RuleChanges, rule_changes};
 
 /// Returns the context text. Together with its surrounding tags it has at most `max_bytes` bytes. The most
 /// important lines come first and are cut last.
@@ -25,9 +25,12 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
     body.line(&label("会话", "Session"), &one_line(&facts.session.id));
     if !workspace.rules.is_empty() {
         body.line(&label("规则", "Rules"), &format!("rulesHash {}", workspace.rules_hash));
-        body.leaving(FOCUS_BYTES, |body| workspace.rules.iter().for_each(|rule| body.line("- ", rule)));
+        let rest = focus_bytes(facts, workspace) + surroundings_size(facts);
+        body.leaving(rest.min(REST_BYTES), |body| {
+            workspace.rules.iter().for_each(|rule| body.line(RULE_MARK, rule));
+        });
     }
-    add_workspace_problem(&mut body, lang, workspace.problem.as_ref());
+    add_workspace_problem(&mut body, lang, workspace.problem.as_ref(), LINE_COLUMNS);
     match (&facts.node, &workspace.damaged_focus) {
         (None, Some(damaged)) => add_damaged(&mut body, lang, damaged),
         (None, None) => {
@@ -59,8 +62,10 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
         body.line(&label("进度", "Progress"), &format!("{done}/{total}"));
     }
     if !workspace.docs.is_empty() {
-        body.line(&label("文档", "Docs"), " ");
-        workspace.docs.iter().for_each(|doc| body.line("- ", &one_line(doc)));
+        body.leaving(surroundings_size(facts).min(surroundings_bytes), |body| {
+            body.line(&label("文档", "Docs"), " ");
+            workspace.docs.iter().for_each(|doc| body.line("- ", &one_line(doc)));
+        });
     }
     if let Some(node) = &facts.node {
         body.within(surroundings_bytes, |body| add_surroundings(body, lang, &node.surroundings));
@@ -70,8 +75,10 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
 
 /// The maximum length of the goal, in bytes, so that the rules fit after it.
 const GOAL_BYTES: usize = 2500;
-/// What the rules leave for the focus, in bytes. Rules that a session state keeps whole fit before it.
-const FOCUS_BYTES: usize = 1500;
+/// What the rules leave for the focus and what surrounds it, in bytes, if those are as long.
+const REST_BYTES: usize = 2500;
+/// What one text of the focus counts at most there.
+const TEXT_BYTES: usize = 600;
 /// The maximum length of what surrounds the focus, in bytes.
 const SURROUNDINGS_BYTES: usize = 2000;
 /// The part of it for the titles of the ancestors.
@@ -112,7 +119,12 @@ fn add_surroundings(body: &mut CappedText, lang: Lang, surroundings: &Surroundin
     let lists: Vec<_> = lists.into_iter().filter(|(.., lines)| !lines.is_empty()).collect();
     for (n, (zh, en, lines)) in lists.iter().enumerate() {
         body.within(body.bytes_left() / (lists.len() - n), |body| {
-            body.line(&label(lang, zh, en), " ");
+            let heading = label(lang, zh, en);
+            // A heading without a line says nothing.
+            if body.bytes_left() < heading.len() + MIN_LINE_BYTES {
+                return body.leave_out();
+            }
+            body.line(&heading, " ");
             for (n, line) in lines.iter().enumerate() {
                 body.within((body.bytes_left() / (lines.len() - n)).max(MIN_LINE_BYTES), |body| {
                     body.line("- ", &fit(line));
@@ -131,7 +143,7 @@ pub fn overview_text(overview: &OverviewFacts, session: &str, lang: Lang) -> Str
 
 /// The maximum widths of the texts in an overview, so that all its lines fit, also in Chinese.
 const TITLE_COLUMNS: usize = 36;
-const TEXT_COLUMNS: usize = 60;
+const TEXT_COLUMNS: usize = 54;
 const NEXT_STEP_COLUMNS: usize = 32;
 const WAITS_FOR_COLUMNS: usize = 16;
 
@@ -139,7 +151,7 @@ const WAITS_FOR_COLUMNS: usize = 16;
 fn add_overview(body: &mut CappedText, lang: Lang, session: &str, overview: &OverviewFacts) {
     let title = |text: &str| text::fit(&one_line(text), TITLE_COLUMNS);
     let text = |text: &str| text::fit(&one_line(text), TEXT_COLUMNS);
-    add_workspace_problem(body, lang, overview.problem.as_ref());
+    add_workspace_problem(body, lang, overview.problem.as_ref(), TEXT_COLUMNS);
     for node in &overview.in_progress {
         let mut line = format!("{} ({}) {}", title(&node.title), node.status, node.id);
         if let Some((at, log)) = &node.last_log {
@@ -161,12 +173,16 @@ fn add_overview(body: &mut CappedText, lang: Lang, session: &str, overview: &Ove
         let en = "More nodes are in progress or have problems; node_list lists them.";
         body.line("", lang.pick("还有更多进行中或有问题的节点；node_list 列出。", en));
     }
-    let next = |node: &NodeText| {
+    let next = |node: &NextFacts| {
         let name = format!("{} {}", title(&node.title), node.id);
-        let on = text::fit(&one_line(&node.text), WAITS_FOR_COLUMNS);
-        match on.is_empty() {
-            true => name,
-            false => lang.pick(format!("{name}（在「{on}」之后）"), format!("{name} (after {on})")),
+        let Some(WaitsFor { title: on, status }) = &node.waits_for else { return name };
+        let on = text::fit(&one_line(on), WAITS_FOR_COLUMNS);
+        match status.as_deref() {
+            None => lang.pick(format!("{name}（在「{on}」之后）"), format!("{name} (after {on})")),
+            Some(status) => lang.pick(
+                format!("{name}（等待「{on}」：{status}）"),
+                format!("{name} (waits for {on}: {status})"),
+            ),
         }
     };
     let next: Vec<String> = overview.next.iter().map(next).collect();
@@ -174,8 +190,9 @@ fn add_overview(body: &mut CappedText, lang: Lang, session: &str, overview: &Ove
 }
 
 /// Adds the open problem of the workspace itself. It says how to address it, because most problems are those of a node.
-fn add_workspace_problem(body: &mut CappedText, lang: Lang, problem: Option<&ProblemFacts>) {
+fn add_workspace_problem(body: &mut CappedText, lang: Lang, problem: Option<&ProblemFacts>, columns: usize) {
     let Some(ProblemFacts { description, next_step }) = problem else { return };
+    let fit = |text: &str| text::fit(&one_line(text), columns);
     let mut line = fit(description);
     if !next_step.is_empty() {
         line.push_str(&format!("{}{}", lang.pick("；下一步：", "; next step: "), fit(next_step)));
@@ -236,7 +253,10 @@ pub fn changes_text(
         body.within(GOAL_BYTES, |body| body.line(&label("目标", "Goal"), &workspace.goal));
     }
     if now.rules != seen.rules {
-        add_rule_changes(&mut body, lang, workspace, facts.session.told_rules.as_deref());
+        let rest = focus_bytes(facts, workspace).min(REST_BYTES);
+        body.leaving(rest, |body| {
+            add_rule_changes(body, lang, workspace, facts.session.told_rules.as_deref());
+        });
     }
     match (&facts.node, &workspace.damaged_focus) {
         _ if now.node == seen.node => {}
@@ -282,9 +302,35 @@ fn new_body(lang: Lang, max_bytes: usize) -> (CappedText, &'static str) {
     (CappedText::new(budget), pointer)
 }
 
+/// Returns about how many bytes the focus takes, or what is told without one.
+fn focus_bytes(facts: &Facts, workspace: &WorkspaceFacts) -> usize {
+    let Some(node) = &facts.node else {
+        let overview = &workspace.overview;
+        return TEXT_BYTES + (overview.in_progress.len() + overview.problems.len()) * LINE_COLUMNS;
+    };
+    let texts = [&node.title, &node.requirement, &node.note, &node.problem, &node.next_step];
+    PATH_BYTES + texts.iter().map(|text| text.len().min(TEXT_BYTES)).sum::<usize>()
+}
+
+/// Returns about how many bytes the surroundings of the focus take.
+fn surroundings_size(facts: &Facts) -> usize {
+    let Some(SurroundingsFacts { log, conclusions, dependencies, references, .. }) =
+        facts.node.as_ref().map(|node| &node.surroundings)
+    else {
+        return 0;
+    };
+    let lists = [log, conclusions, dependencies, references];
+    lists
+        .iter()
+        .flat_map(|lines| lines.iter())
+        .map(|line| MIN_LINE_BYTES + line.len().min(LINE_COLUMNS))
+        .sum()
+}
+
 fn add_goal(body: &mut CappedText, lang: Lang, workspace: &WorkspaceFacts) {
     body.line(&label(lang, "当前工作区", "Workspace"), &workspace_name(workspace));
-    body.within(GOAL_BYTES, |body| body.line(&label(lang, "目标", "Goal"), &workspace.goal));
+    let max = GOAL_BYTES.min(body.bytes_left() / 2);
+    body.within(max, |body| body.line(&label(lang, "目标", "Goal"), &workspace.goal));
 }
 
 fn workspace_name(workspace: &WorkspaceFacts) -> String {
@@ -367,7 +413,7 @@ fn add_rule_changes(body: &mut CappedText, lang: Lang, workspace: &WorkspaceFact
         return body.line(&heading, lang.pick("只是顺序不同", "only their order"));
     }
     body.line(&heading, " ");
-    added.iter().for_each(|rule| body.line("+ ", rule));
+    added.iter().for_each(|rule| body.line(ADDED_MARK, rule));
     removed.iter().for_each(|rule| body.line("− ", rule));
     if removed_unnamed > 0 {
         let zh = format!("{removed_unnamed} 条；workspace_get 返回现有规则");

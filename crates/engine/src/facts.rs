@@ -164,7 +164,7 @@ pub struct DigestFacts {
     /// The problems that it left open, the latest first. The title is empty if it is not known, and for the workspace.
     pub problems: Vec<WorkedNode>,
     pub log_lines: usize,
-    /// The last log entry. It has no title.
+    /// The last log entry. The title is empty if it is not known, and for the workspace.
     pub last_log: Option<WorkedNode>,
     /// The number of facts that it saved.
     pub facts: usize,
@@ -201,7 +201,7 @@ impl DigestFacts {
         let Some(last) = &self.last_log else { return String::new() };
         match self.moved.iter().any(|moved| moved.is_same(last)) {
             true => last.text.clone(),
-            false => format!("{}: {}", last.id, last.text),
+            false => last.line(),
         }
     }
 }
@@ -219,6 +219,11 @@ pub struct WorkedNode {
 }
 
 impl WorkedNode {
+    /// Returns `title id: text`.
+    fn line(&self) -> String {
+        format!("{} {}: {}", self.short_title(), self.id, self.text).trim_start().to_owned()
+    }
+
     /// Returns the title, cut so that a line also has room for the rest.
     fn short_title(&self) -> String {
         tanmi_base::text::fit(&self.title, TITLE_COLUMNS)
@@ -310,8 +315,24 @@ pub struct OverviewFacts {
     pub problems: Vec<NodeProblemFacts>,
     /// Whether more nodes are in progress or have problems.
     pub has_more: bool,
-    /// The text is the title of the node that it waits for; empty if it can be started.
-    pub next: Vec<NodeText>,
+    pub next: Vec<NextFacts>,
+}
+
+/// A node that comes next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NextFacts {
+    pub id: String,
+    pub title: String,
+    /// `None` if it can be started.
+    pub waits_for: Option<WaitsFor>,
+}
+
+/// A node that must be completed before another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitsFor {
+    pub title: String,
+    /// Why it will not be completed by itself: it failed, was cancelled or is missing.
+    pub status: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -384,14 +405,6 @@ pub struct NodeProblemFacts {
     pub id: String,
     pub title: String,
     pub problem: ProblemFacts,
-}
-
-/// A node with one text about it, such as its status. The text can be empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeText {
-    pub id: String,
-    pub title: String,
-    pub text: String,
 }
 
 /// The surroundings of the focused node. Loaded only for the whole context.

@@ -26,9 +26,9 @@ pub use decide::{Rule, RuleTrace, Verdict, decide, is_already_told};
 pub use escape_tags::escape_tags;
 pub use facts::{
     AvailableFacts, AvailableWorkspace, ChildCounts, DamagedNodeFacts, DayFacts, DeclaredFacts, DeclaredFile,
-    DigestFacts, FactLine, Facts, HolderFacts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts,
-    NodeProblemFacts, NodeText, OverviewFacts, ParentFacts, ProblemFacts, RefusedWriteFacts, SessionFacts,
-    SummaryFacts, SurroundingsFacts, TimeFacts, WorkedNode, WorkspaceFacts,
+    DigestFacts, FactLine, Facts, HolderFacts, InProgressFacts, LostClaimFacts, MemoryFacts, NextFacts,
+    NodeFacts, NodeProblemFacts, OverviewFacts, ParentFacts, ProblemFacts, RefusedWriteFacts, SessionFacts,
+    SummaryFacts, SurroundingsFacts, TimeFacts, WaitsFor, WorkedNode, WorkspaceFacts,
 };
 pub use render::{CONTEXT_RULES, fit_to_max_bytes, render};
-pub use told_rules::told_rules;
+pub use told_rules::{known_rules, told_rules};

@@ -5,6 +5,12 @@ use std::collections::HashSet;
 
 use tanmi_base::hash;
 
+use crate::capped_text::labelled;
+
+/// What is before a rule in a context, and before a new rule in what changed.
+pub const RULE_MARK: &str = "- ";
+pub const ADDED_MARK: &str = "+ ";
+
 /// The maximum length of what is kept per session, in bytes.
 const MAX_BYTES: usize = 4096;
 /// The number of hexadecimal digits of a digest.
@@ -17,6 +23,21 @@ pub struct RuleChanges<'a> {
     pub removed: Vec<&'a str>,
     /// The number of further removed rules, of which only digests were kept.
     pub removed_unnamed: usize,
+}
+
+/// Returns the rules of which a session knows the text after it was told a context, or what changed in it. Rules for which
+/// the text had no room are not among them. `told` is what the session knew before, if it still knows it.
+pub fn known_rules(content: &str, rules: &[String], told: Option<&[String]>) -> Vec<String> {
+    let content = format!("\n{content}\n");
+    let unknown: HashSet<&str> =
+        told.map(|told| rule_changes(told, rules).added.into_iter().collect()).unwrap_or_default();
+    let is_written = |rule: &str| {
+        [RULE_MARK, ADDED_MARK]
+            .iter()
+            .any(|mark| content.contains(&format!("\n{}\n", labelled(mark, rule).trim_end())))
+    };
+    let is_known = |rule: &&String| (told.is_some() && !unknown.contains(rule.as_str())) || is_written(rule);
+    rules.iter().filter(is_known).cloned().collect()
 }
 
 /// Returns what to keep of rules that were told; `None` if even the digests are too long.
@@ -54,6 +75,18 @@ fn is_digest(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn known_rules_are_those_that_were_written_or_known_before() {
+        let rules = ["one", "one more", "a\n<b> c", "never told"].map(String::from);
+        let content = "Rules: rulesHash x\n- one more\n- a\n  ‹b> c\n- never t …\nSession: s";
+        let known = |told: Option<&[String]>| known_rules(content, &rules, told);
+        assert_eq!(known(None), rules[1..3], "a cut rule is not known, and “one” is no line of its own");
+        assert_eq!(known(Some(&rules[..1])), rules[..3]);
+        assert_eq!(known_rules("Rules changed:\n+ never told", &rules, Some(&[])), rules[3..]);
+        let kept = told_rules(vec!["x".repeat(5_000)]).unwrap();
+        assert_eq!(known_rules("", &["x".repeat(5_000)], Some(&kept)).len(), 1, "known by its digest");
+    }
 
     #[test]
     fn rule_changes_names_added_rule_also_if_texts_were_too_long_to_keep() {

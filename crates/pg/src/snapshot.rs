@@ -3,8 +3,8 @@
 use tanmi_base::Millis;
 use tanmi_workspace::model::*;
 use tanmi_workspace::store::{
-    Access, ContextSnapshot, ContextSnapshots, NodeBrief, Overview, Relations, SnapshotDepth, SnapshotSource,
-    StatusCounts, Tx, unstarted_tasks,
+    Access, ContextSnapshot, ContextSnapshots, NodeBrief, Overview, PlanScope, Relations, SnapshotDepth,
+    SnapshotSource, StatusCounts, Tx, unstarted_tasks,
 };
 
 use crate::rows::{self, brief_columns};
@@ -47,8 +47,8 @@ impl ContextSnapshots for PgStore {
         Some(Overview::of(&self.read(id)?))
     }
 
-    fn unstarted_tasks(&self, id: &WorkspaceId) -> usize {
-        self.read(id).map_or(0, |tx| unstarted_tasks(&tx))
+    fn unstarted_tasks(&self, id: &WorkspaceId, scope: PlanScope) -> usize {
+        self.read(id).map_or(0, |tx| unstarted_tasks(&tx, scope))
     }
 
     fn changed_at(&self, _: &WorkspaceId) -> Option<Millis> {

@@ -31,7 +31,7 @@ pub use file::{CheckReport, FileStore, Finding, Fix, HeldWorkspace, WorkspaceDoc
 pub use in_memory::InMemoryStore;
 pub use maintenance::LocalMaintenance;
 pub use snapshot::{ContextSnapshot, ContextSnapshots, DamagedNode, Relations, SnapshotDepth};
-pub use surroundings::{Overview, SnapshotSource, Surroundings, WaitingNode, unstarted_tasks};
+pub use surroundings::{Overview, PlanScope, SnapshotSource, Surroundings, WaitingNode, unstarted_tasks};
 #[cfg(test)]
 pub(crate) use workspaces::node_detail;
 pub use workspaces::{NodeDetail, Workspaces};

@@ -11,7 +11,7 @@ use crate::context::ChildConclusion;
 use crate::model::*;
 use crate::ops::*;
 use crate::state::Action;
-use crate::store::{ContextSnapshots, NodeBrief, SnapshotDepth, Workspaces};
+use crate::store::{ContextSnapshots, NodeBrief, PlanScope, SnapshotDepth, Workspaces};
 
 /// When stories begin.
 pub const NOW: Millis = 1_765_432_100_000;
@@ -300,7 +300,7 @@ impl Runner {
     pub fn snapshots(&self, source: &dyn ContextSnapshots) -> String {
         let id = &self.workspace;
         let number = |child: &ChildConclusion| self.nodes.iter().position(|id| *id == child.id);
-        let mut out = format!("{:?}\n", source.unstarted_tasks(id));
+        let mut out = format!("{:?}\n", source.unstarted_tasks(id, PlanScope::Branches));
         for focus in std::iter::once(None).chain(self.nodes.iter().map(Some)) {
             let at = |depth| source.context_snapshot(id, focus.map(NodeId::as_str), depth).unwrap();
             let mut deep = at(SnapshotDepth::Surroundings);

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use tanmi_base::{Millis, clock, paths, text};
 use tanmi_engine::{
     AvailableFacts, AvailableWorkspace, ChildCounts, ContextHash, CustomRule, DamagedNodeFacts, DayFacts,
-    DeclaredFacts, Facts, HolderFacts, InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts,
-    NodeProblemFacts, NodeText, OverviewFacts, ParentFacts, ProblemFacts, RefusedWriteFacts, SessionFacts,
-    SkipReason, SurroundingsFacts, TimeFacts, WorkspaceFacts,
+    DeclaredFacts, Facts, HolderFacts, InProgressFacts, LostClaimFacts, MemoryFacts, NextFacts, NodeFacts,
+    NodeProblemFacts, OverviewFacts, ParentFacts, ProblemFacts, RefusedWriteFacts, SessionFacts, SkipReason,
+    SurroundingsFacts, TimeFacts, WaitsFor, WorkspaceFacts,
 };
 use tanmi_event::{BuiltinRuleId, Event, EventKind, Source, StartSource};
 use tanmi_session::{Binding, LostClaim, RefusedWrite, SessionState, States};
 use tanmi_workspace::context::{ChildConclusion, ReferenceBlock};
+use tanmi_workspace::error::OpenDependency;
 use tanmi_workspace::model::{
     LogEntry, Node, NodeStatus, PERSON, Problem, RefStatus, Workspace, WorkspaceStatus,
 };
@@ -204,12 +205,15 @@ pub fn overview_facts(overview: &Overview, now: Millis) -> OverviewFacts {
         title: node.title.clone(),
         problem: open_problem(node.activity.problem.as_ref()).unwrap_or_default(),
     };
-    let next = |brief: &NodeBrief| NodeText {
+    let next = |brief: &NodeBrief| NextFacts {
         id: brief.id.to_string(),
         title: brief.title.clone(),
-        text: String::new(),
+        waits_for: None,
     };
-    let waiting = |waiting: &WaitingNode| NodeText { text: waiting.waits_for.clone(), ..next(&waiting.node) };
+    let waiting = |waiting: &WaitingNode| NextFacts {
+        waits_for: Some(waits_for(&waiting.waits_for)),
+        ..next(&waiting.node)
+    };
     let problems = overview.with_problem.iter().take(OVERVIEW_NODES);
     OverviewFacts {
         problem: None,
@@ -218,6 +222,15 @@ pub fn overview_facts(overview: &Overview, now: Millis) -> OverviewFacts {
         has_more: overview.with_problem.len() > OVERVIEW_NODES,
         next: overview.next.iter().map(next).chain(overview.waiting.iter().map(waiting)).collect(),
     }
+}
+
+fn waits_for(on: &OpenDependency) -> WaitsFor {
+    let title = if on.title.is_empty() { on.node_id.to_string() } else { on.title.clone() };
+    let status = match on.status {
+        None => Some(String::from("missing")),
+        Some(status) => status.is_done().then(|| status.to_string()),
+    };
+    WaitsFor { title, status }
 }
 
 /// The maximum number of nodes in progress, and of nodes with problems, that a session is told.

@@ -6,7 +6,7 @@ use tanmi_engine::{CustomRule, Facts, OverviewFacts, known_context, needs_worksp
 use tanmi_event::{Event, EventKind, StartSource};
 use tanmi_session::{Binding, SessionState, States};
 use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
-use tanmi_workspace::store::{ContextSnapshot, SnapshotDepth};
+use tanmi_workspace::store::{ContextSnapshot, PlanScope, SnapshotDepth};
 
 use super::facts::KnownContext;
 use super::rules::{self, RuleFile};
@@ -88,7 +88,7 @@ pub fn load(
             && !has_problem;
         let snapshots = || caller.stores.projects.in_folder(&binding.project);
         if is_open {
-            let tasks = snapshots().snapshots().unstarted_tasks(&snapshot.workspace.id);
+            let tasks = snapshots().snapshots().unstarted_tasks(&snapshot.workspace.id, PlanScope::Branches);
             workspace.unstarted_tasks = Some(tasks);
         }
         if event.kind == EventKind::PromptSubmit && state.told_overview && !state.compacted {

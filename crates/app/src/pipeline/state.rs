@@ -1,7 +1,10 @@
 //! Updates the session state for events and decisions.
 
 use tanmi_base::Millis;
-use tanmi_engine::{CONTEXT_RULES, Facts, NodeFacts, PROBLEM_OPEN, is_binding_throttle, told_rules};
+use tanmi_engine::{
+    CONTEXT_RULES, Facts, NodeFacts, PROBLEM_OPEN, WorkspaceFacts, is_binding_throttle, known_context,
+    known_rules, told_rules,
+};
 use tanmi_event::{ActionKind, BuiltinRuleId, Decision, Event, EventKind, Source, StartSource};
 use tanmi_session::{HandledEvent, LastReminder, SessionState};
 
@@ -159,10 +162,32 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
         state.told_problem = facts.node.as_ref().and_then(NodeFacts::problem_hash);
     }
     if let Some(workspace) = facts.workspace.as_ref().filter(|_| has_context) {
-        mark_seen(state, KnownContext::of(workspace, facts.node.as_ref()));
+        let rules = known_rules_after(event, decision, facts, workspace);
+        mark_seen(state, KnownContext { rules, ..KnownContext::of(workspace, facts.node.as_ref()) });
         (state.compacted, state.told_overview) = (false, false);
         forget_lost_workspace(state);
     }
+}
+
+/// Returns the rules that the session knows after a decision with its context. A text can be too short for all of them.
+fn known_rules_after(
+    event: &Event,
+    decision: &Decision,
+    facts: &Facts,
+    workspace: &WorkspaceFacts,
+) -> Vec<String> {
+    let session = &facts.session;
+    let seen = session.seen_context.as_deref();
+    let is_change = event.kind == EventKind::PromptSubmit
+        && known_context(event, seen, session.compacted, session.prompts, facts.refresh_every).is_some();
+    if is_change && session.told_rules.is_none() {
+        // They are too long to keep, and only their number is told.
+        return workspace.rules.clone();
+    }
+    let told = session.told_rules.as_deref().filter(|_| is_change);
+    let context = decision.actions.iter().filter(|action| CONTEXT_RULES.contains(&action.rule));
+    let content: Vec<&str> = context.map(|action| action.content.as_str()).collect();
+    known_rules(&content.join("\n"), &workspace.rules, told)
 }
 
 /// Returns the type of the reminder in a decision. A reminder without a throttle is about an open problem.

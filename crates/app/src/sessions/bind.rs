@@ -6,6 +6,7 @@ use tanmi_engine::{OverviewFacts, PLAN_COMPLETED};
 use tanmi_session::Binding;
 use tanmi_workspace::limits::fit_title;
 use tanmi_workspace::model::{NodeId, Operator, Workspace, WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::store::PlanScope;
 
 use super::SessionService;
 use crate::core::WorkspaceRef;
@@ -44,7 +45,7 @@ impl SessionService {
         };
         let node = node.map(|node| self.resolver.node_id(&ws, "nodeId", node)).transpose()?;
         // Reads the files that changed, so that the overview below is up to date.
-        let (workspace, progress) = ws.store().summary(&ws.id, self.core.now())?;
+        let (workspace, _) = ws.store().summary(&ws.id, self.core.now())?;
         if workspace.status == WorkspaceStatus::Archived {
             let Workspace { id, name, .. } = workspace;
             return Err(tanmi_workspace::Error::WorkspaceArchived { id, name }.into());
@@ -64,10 +65,9 @@ impl SessionService {
         let previous = self.core.stores.bindings.bind(session, &binding)?;
         let is_overview_due = node.as_ref().is_none_or(NodeId::is_root);
         let overview = is_overview_due.then(|| self.overview(&ws, &workspace, session)).flatten();
-        // If no work is done or in progress, the user may not have seen the plan that an earlier session made.
-        let is_unstarted = progress.completed == 0
-            && overview.as_ref().is_some_and(|overview| overview.in_progress.is_empty())
-            && ws.project.snapshots().unstarted_tasks(&ws.id) > 0;
+        // The user may not have seen the plan that an earlier session made, unless they chose a task of it.
+        let is_unstarted =
+            is_overview_due && ws.project.snapshots().unstarted_tasks(&ws.id, PlanScope::Workspace) > 0;
         let overview = overview.map(|overview| tanmi_engine::overview_text(&overview, session, lang));
         let overview = overview.filter(|text| !text.is_empty());
         let is_by_agent = self.core.env.operator == Operator::Ai;

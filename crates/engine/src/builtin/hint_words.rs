@@ -32,13 +32,26 @@ const CONTINUE: &[&str] = &[
     "next task",
     "what is next",
     "what's next",
+    "what next",
+    "next step",
+    "what is the next step",
+    "what's the next step",
+    "what is the next task",
+    "what's the next task",
     "what should i do next",
     "what should we do next",
     "where were we",
     "where did we stop",
+    "where did we leave off",
+    "continue from where we stopped",
+    "continue yesterday's work",
     "what were we working on",
     "下一步",
+    "下一步是什么",
     "下一步做什么",
+    "下一步要做什么",
+    "下一步该做什么",
+    "接下来做什么",
 ];
 /// What may follow such a request.
 const CONTINUE_ENDS: &[&str] = &["from yesterday", "from last time"];
@@ -69,6 +82,10 @@ const PARTS: &[&str] = &[
 ];
 /// What a prompt about the workspaces of another tool contains, in lower case.
 const OTHER_FILES: &[&str] = &["cargo.toml", "cargo test", "cargo build", "package.json", "go.work"];
+/// A word shortly before `workspace` that names a tool with workspaces of its own, in lower case.
+const NEAR_TOOLS: &[&str] = &["cargo", "monorepo", "npm", "pnpm", "turborepo", "yarn"];
+/// How many characters before the word count as near.
+const NEAR_LATIN: usize = 24;
 /// A word directly before `workspace` that names another tool, in lower case.
 const OTHER_TOOLS: &[&str] = &[
     "bazel",
@@ -111,7 +128,7 @@ struct HanWord {
 }
 
 /// The distance in characters up to which a text counts as near.
-const NEAR: usize = 6;
+const NEAR: usize = 10;
 
 const HAN: &[HanWord] = &[
     HanWord {
@@ -232,6 +249,7 @@ fn has_latin_word(text: &str, others: &[&str]) -> bool {
         text.as_bytes().get(at..end).is_some_and(|found| found.eq_ignore_ascii_case(word.as_bytes()))
             && is_separate(&text[..at], &text[end..])
             && !OTHER_TOOLS.iter().any(|tool| ends_with(&text[..at], tool))
+            && !NEAR_TOOLS.iter().any(|tool| contains_ignoring_case(near(&text[..at], NEAR_LATIN), tool))
             && !PARTS.iter().any(|part| starts_with(&text[end..], part))
             && !is_in_another_tool(&text[end..])
             && !is_syntax(&text[..at], &text[end..])
@@ -267,10 +285,15 @@ fn contains_ignoring_case(text: &str, word: &str) -> bool {
     text.as_bytes().windows(word.len()).any(|found| found.eq_ignore_ascii_case(word.as_bytes()))
 }
 
+/// Returns the last characters of a text.
+fn near(text: &str, characters: usize) -> &str {
+    text.char_indices().rev().take(characters).last().map_or("", |(at, _)| &text[at..])
+}
+
 fn has_han_word(text: &str, han: &HanWord) -> bool {
     text.match_indices(han.word).any(|(at, word)| {
         let (before, after) = (&text[..at], &text[at + word.len()..]);
-        let near = before.char_indices().rev().take(NEAR).last().map_or("", |(at, _)| &before[at..]);
+        let near = near(before, NEAR);
         !han.not_after.iter().any(|other| ends_with(before, other))
             && !han.not_near.iter().any(|other| near.contains(other))
             && !han.not_before.iter().any(|other| after.starts_with(other))
@@ -375,6 +398,11 @@ mod tests {
             "git 工作区干净吗",
             "工作区有未提交的改动",
             "cargo test in the whole workspace",
+            "Cargo virtual workspace",
+            "in our cargo-based workspace",
+            "pnpm -r build in the workspace",
+            "React 的下一个节点",
+            "删除链表的倒数第 N 个节点",
             "set workspace = true in the dependency",
             "what does `workspace: true` mean",
             "the workspaces field of package.json",
@@ -421,6 +449,8 @@ mod tests {
             "What should I do next?",
             "where were we?",
             "continue from yesterday",
+            "what's the next step?",
+            "接下来做什么",
             "Continue the work from yesterday, please.",
             "resume work",
             "next task",

@@ -23,8 +23,11 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let memory = ctx.facts.memory.as_ref().map_err(|reason| *reason)?;
     let budget = ctx.bytes_left.saturating_sub(ActionKind::Memory.overhead() + REMINDER_RESERVE);
     let digest = memory.digest.as_ref().filter(|digest| !digest.is_known);
-    let rest = digest.filter(|_| ctx.has_context).map(|digest| without_context(digest, ctx.facts));
-    let digest = rest.as_ref().or(digest).filter(|digest| digest.has_news());
+    let rest = digest.map(|digest| match ctx.has_context {
+        true => without_context(digest, ctx.facts),
+        false => with_workspaces(digest, ctx.facts),
+    });
+    let digest = rest.as_ref().filter(|digest| digest.has_news());
     let content = memory_text(memory, digest, ctx.facts.lang, budget);
     if content.is_empty() {
         return Err(("还没有记忆", "there is no memory yet"));
@@ -139,7 +142,7 @@ const DIGEST_BYTES: usize = 700;
 /// The maximum length of the problems in it, so that its nodes are told too.
 const DIGEST_PROBLEM_BYTES: usize = 350;
 
-/// Returns a digest without what the context in the same output tells of its nodes.
+/// Returns a digest of the nodes of the bound workspace, without what the context in the same output tells of them.
 fn without_context(digest: &DigestFacts, facts: &Facts) -> DigestFacts {
     let mut digest = digest.clone();
     let Some(workspace) = &facts.workspace else { return digest };
@@ -147,15 +150,27 @@ fn without_context(digest: &DigestFacts, facts: &Facts) -> DigestFacts {
     let is_focus = |id: &str| facts.node.as_ref().is_some_and(|node| node.id == id);
     let is_told = |id: &str| is_focus(id) || overview.in_progress.iter().any(|node| node.id == id);
     let is_here = |node: &WorkedNode| node.workspace == workspace.id;
-    digest.moved.retain(|node| !(is_here(node) && is_told(&node.id)));
+    digest.moved.retain(|node| is_here(node) && !is_told(&node.id));
     digest.problems.retain(|node| {
         let is_told = match node.id.as_str() {
             "workspace" => workspace.problem.is_some(),
             id => is_focus(id) || overview.problems.iter().any(|other| other.id == id),
         };
-        !(is_here(node) && is_told)
+        is_here(node) && !is_told
     });
-    digest.last_log = digest.last_log.filter(|node| !(is_here(node) && is_told(&node.id)));
+    digest.last_log = digest.last_log.filter(|node| is_here(node) && !is_told(&node.id));
+    digest
+}
+
+/// Returns a digest whose nodes name their workspaces, if the project has several.
+fn with_workspaces(digest: &DigestFacts, facts: &Facts) -> DigestFacts {
+    let mut digest = digest.clone();
+    if facts.available.total > 1 {
+        let DigestFacts { moved, problems, last_log, .. } = &mut digest;
+        for node in moved.iter_mut().chain(problems).chain(last_log) {
+            node.id = format!("{} ({})", node.id, node.workspace);
+        }
+    }
     digest
 }
 
@@ -181,12 +196,9 @@ fn add_digest(body: &mut CappedText, lang: Lang, digest: &DigestFacts) {
         moved.push_str(&lang.pick(format!("；另有 {count} 个"), format!("; {count} more")));
     }
     body.line(lang.pick("- 节点：", "- Nodes: "), &text::one_line(&moved));
-    if digest.log_lines > 0 {
+    if digest.last_log.is_some() {
         let (count, last) = (digest.log_lines, digest.last_log_line());
-        let line = match last.as_str() {
-            "" => lang.pick(format!("{count} 条"), count.to_string()),
-            last => lang.pick(format!("{count} 条，最近：{last}"), format!("{count}, last: {last}")),
-        };
+        let line = lang.pick(format!("{count} 条，最近：{last}"), format!("{count}, last: {last}"));
         body.line(lang.pick("- 日志：", "- Log lines: "), &text::one_line(&line));
     }
     if digest.facts > 0 {

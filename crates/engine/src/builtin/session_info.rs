@@ -90,8 +90,15 @@ fn available(facts: &Facts) -> (String, String) {
             (format!("，另有 {more} 个（session_status 列出）"), format!(" and {more} more (session_status)"))
         }
     };
+    let (zh_damaged, en_damaged) = match damaged {
+        0 => (String::new(), String::new()),
+        damaged => (
+            format!("另有 {damaged} 个无法读取（tanmi doctor）。"),
+            format!(" {damaged} more cannot be read (tanmi doctor)."),
+        ),
+    };
     (
-        format!("本项目的工作区：{}{zh}。session_bind 可继续其中一个。", names.join("，")),
-        format!("Workspaces here: {}{en}. session_bind continues one.", names.join(", ")),
+        format!("本项目的工作区：{}{zh}。session_bind 可继续其中一个。{zh_damaged}", names.join("，")),
+        format!("Workspaces here: {}{en}. session_bind continues one.{en_damaged}", names.join(", ")),
     )
 }

@@ -9,9 +9,9 @@ use super::*;
 use crate::context_hash::ContextHash;
 use crate::facts::{
     AvailableFacts, AvailableWorkspace, ChildCounts, DamagedNodeFacts, DayFacts, FactLine, HolderFacts,
-    InProgressFacts, LostClaimFacts, MemoryFacts, NodeFacts, NodeProblemFacts, NodeText, OverviewFacts,
+    InProgressFacts, LostClaimFacts, MemoryFacts, NextFacts, NodeFacts, NodeProblemFacts, OverviewFacts,
     ParentFacts, ProblemFacts, RefusedWriteFacts, SessionFacts, SummaryFacts, SurroundingsFacts, TimeFacts,
-    WorkspaceFacts,
+    WaitsFor, WorkspaceFacts,
 };
 use crate::{BUILTIN_RULES, decide};
 
@@ -129,10 +129,10 @@ fn with_surroundings(lang: Lang) -> Facts {
 }
 
 fn with_overview(lang: Lang) -> Facts {
-    let node = |id: &str, title: &str, text: &str| NodeText {
+    let next = |id: &str, title: &str, on: Option<&str>| NextFacts {
         id: id.into(),
         title: title.into(),
-        text: text.into(),
+        waits_for: on.map(|on| WaitsFor { title: on.into(), status: None }),
     };
     let time = |stamp: &str, day| TimeFacts { stamp: stamp.into(), day };
     let in_progress = |holder: Option<&str>| InProgressFacts {
@@ -164,7 +164,7 @@ fn with_overview(lang: Lang) -> Facts {
             problem: ProblemFacts { description: "clock skew".into(), next_step: "allow 60 s".into() },
         }],
         has_more: true,
-        next: vec![node("node-c", "Check tokens", ""), node("node-d", "Roll out", "Check tokens")],
+        next: vec![next("node-c", "Check tokens", None), next("node-d", "Roll out", Some("Check tokens"))],
     };
     let mut facts = Facts { node: None, ..bound(lang) };
     let workspace = facts.workspace.as_mut().unwrap();
@@ -287,6 +287,7 @@ fn claim_lost_with_long_names_stays_within_300_bytes() {
     for (lang, long) in [(Lang::Zh, "很长的标题"), (Lang::En, "a long title ")] {
         let mut facts = bound(lang);
         facts.session.lost_claims = lost_claims();
+        facts.session.lost_claims.truncate(1);
         let claim = &mut facts.session.lost_claims[0];
         (claim.title, claim.by) = (long.repeat(30), long.repeat(30));
         let decision = run(&event(&CLAUDE_CODE, EventKind::PromptSubmit, "x"), &facts);

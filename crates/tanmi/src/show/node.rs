@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tanmi_app::nodes::{NodeResult, TaskView, TransitionResult};
 use tanmi_base::{Lang, clock, text};
-use tanmi_workspace::model::{Node, Problem, RefStatus, WorkspaceId};
+use tanmi_workspace::model::{Node, RefStatus, WorkspaceId};
 use tanmi_workspace::ops::{DeletedSubtree, NodePage, StatusChange};
 
 use super::table::{self, cell, shrinkable, styled};
@@ -92,8 +92,8 @@ pub fn transitioned(transitioned: &TransitionResult, workspace: &WorkspaceId, la
         }
     }
     if let Some(problem) = &done.open_problem {
-        let (zh, en) = ("问题尚未清除", "the problem is still open");
-        let line = format!("! {}: {}", lang.pick(zh, en), text::fit(&text::one_line(problem), 80));
+        let (zh, en) = ("问题尚未清除：", "the problem is still open: ");
+        let line = format!("! {}{}", lang.pick(zh, en), text::fit(&text::one_line(problem), 80));
         let _ = writeln!(out, "{}", paint(out::YELLOW, &line));
         let _ = writeln!(out, "  → tanmi problem --clear --workspace {workspace} --node {}", done.node_id);
     }
@@ -118,24 +118,21 @@ pub fn transitioned(transitioned: &TransitionResult, workspace: &WorkspaceId, la
 /// Formats what a node asks for.
 pub fn task(task: &TaskView, lang: Lang) -> String {
     let mut out = String::new();
-    for body in [&task.requirement, &task.note].into_iter().filter(|body| !body.is_empty()) {
-        let _ = writeln!(out, "\n{}", text::printable(body));
-    }
-    if let Some(Problem { description, next_step, .. }) = &task.problem {
-        let texts = [
-            (lang.pick("未解决的问题：", "open problem: "), Some(description)),
-            (lang.pick("下一步：", "next step: "), next_step.as_ref()),
-        ];
-        out.push('\n');
-        for (label, text) in texts {
-            if let Some(text) = text.filter(|text| !text.is_empty()) {
-                let _ = writeln!(out, "{}{}", paint(out::YELLOW, label), text::printable(text));
-            }
+    let problem = task.problem.as_ref();
+    let texts = [
+        (lang.pick("需求：", "requirement: "), out::DIM, Some(&task.requirement)),
+        (lang.pick("备注：", "note: "), out::DIM, Some(&task.note)),
+        (lang.pick("未解决的问题：", "open problem: "), out::YELLOW, problem.map(|it| &it.description)),
+        (lang.pick("下一步：", "next step: "), out::YELLOW, problem.and_then(|it| it.next_step.as_ref())),
+    ];
+    for (label, style, text) in texts {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            let _ = writeln!(out, "{}{}", paint(style, label), text::printable(text));
         }
     }
     if !task.dependency_conclusions.is_empty() {
         let heading = lang.pick("依赖的结论：", "conclusions of its dependencies:");
-        let _ = writeln!(out, "\n{}", paint(out::DIM, heading));
+        let _ = writeln!(out, "{}", paint(out::DIM, heading));
     }
     for one in &task.dependency_conclusions {
         let (title, conclusion) = (text::one_line(&one.title), text::one_line(&one.conclusion));

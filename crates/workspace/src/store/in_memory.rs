@@ -10,8 +10,8 @@ use super::feed::WORKSPACE;
 use super::walk;
 use super::{
     Access, ChangeFeed, ContextSnapshot, ContextSnapshots, FeedStart, NodeBrief, NodeName, NodeRead,
-    NodeSelection, Overview, Relations, SiblingPosition, SnapshotDepth, SnapshotSource, StatusCounts, Store,
-    StoreEvent, Subscription, TrashEntry, Tx, WorkspaceEntry, unstarted_tasks,
+    NodeSelection, Overview, PlanScope, Relations, SiblingPosition, SnapshotDepth, SnapshotSource,
+    StatusCounts, Store, StoreEvent, Subscription, TrashEntry, Tx, WorkspaceEntry, unstarted_tasks,
 };
 use crate::error::{Error, Result};
 use crate::model::*;
@@ -207,8 +207,8 @@ impl ContextSnapshots for InMemoryStore {
         self.data().live.get(id).map(|data| Overview::of(&data.nodes))
     }
 
-    fn unstarted_tasks(&self, id: &WorkspaceId) -> usize {
-        self.data().live.get(id).map_or(0, |data| unstarted_tasks(&data.nodes))
+    fn unstarted_tasks(&self, id: &WorkspaceId, scope: PlanScope) -> usize {
+        self.data().live.get(id).map_or(0, |data| unstarted_tasks(&data.nodes, scope))
     }
 
     fn changed_at(&self, id: &WorkspaceId) -> Option<Millis> {

@@ -6,7 +6,7 @@ use tanmi_base::Millis;
 
 use crate::codec::ParseError;
 use crate::model::{Node, NodeId, NodeStatus, Progress, Workspace, WorkspaceId};
-use crate::store::{Overview, SnapshotSource, StatusCounts, Surroundings};
+use crate::store::{Overview, PlanScope, SnapshotSource, StatusCounts, Surroundings};
 
 #[derive(Debug)]
 pub struct ContextSnapshot {
@@ -120,7 +120,7 @@ pub trait ContextSnapshots: Send + Sync {
 
     /// Returns the number of tasks of a plan of which none is started, see
     /// [`unstarted_tasks`](crate::store::unstarted_tasks). 0 if that cannot be read.
-    fn unstarted_tasks(&self, id: &WorkspaceId) -> usize;
+    fn unstarted_tasks(&self, id: &WorkspaceId, scope: PlanScope) -> usize;
 
     /// Returns when a transaction last changed the workspace, if that is known without reading its nodes.
     fn changed_at(&self, id: &WorkspaceId) -> Option<Millis>;

@@ -1,14 +1,18 @@
 //! What surrounds the focus of a session: the ancestors, children and references of the focused node. If no node or the root
 //! is focused: the work in progress, open problems and what comes next.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{NodeBrief, StatusCounts};
 use crate::context::{ChildConclusion, ReferenceBlock};
+use crate::error::OpenDependency;
 use crate::model::*;
 
-/// The maximum number of nodes in progress, and of nodes with problems, in an overview.
-const OVERVIEW_NODES: usize = 8;
+/// The maximum number of nodes with problems in an overview, and of nodes in progress.
+const PROBLEMS: usize = 4;
+const IN_PROGRESS: usize = 16;
+/// The maximum number of nodes in progress that one session holds, so that those of others are there, too.
+const OF_ONE_HOLDER: usize = 4;
 /// The maximum number of nodes that come next.
 const NEXT_NODES: usize = 3;
 const CONCLUSIONS: usize = 5;
@@ -62,8 +66,8 @@ pub struct Overview {
 #[derive(Clone, Debug)]
 pub struct WaitingNode {
     pub node: NodeBrief,
-    /// The title of the first node that it or an ancestor waits for; its id if that node is missing.
-    pub waits_for: String,
+    /// The first node that it or an ancestor waits for.
+    pub waits_for: OpenDependency,
 }
 
 impl Surroundings {
@@ -88,7 +92,7 @@ impl Overview {
             |briefs: Vec<NodeBrief>| briefs.iter().filter_map(|brief| source.node(&brief.id)).collect();
         let mut with_problem = source.with_problem(MAX_VISITED);
         with_problem.retain(|brief| !brief.status.is_done());
-        with_problem.truncate(OVERVIEW_NODES);
+        with_problem.truncate(PROBLEMS);
         let with_problem: Vec<Node> = read(with_problem);
         let has_problem = |node: &Node| {
             let problem = node.activity.problem.as_ref().filter(|_| !node.status.is_done());
@@ -96,7 +100,7 @@ impl Overview {
         };
         let (next, waiting) = next(source);
         Overview {
-            in_progress: read(source.started(OVERVIEW_NODES)),
+            in_progress: read(in_progress(source)),
             with_problem: with_problem.into_iter().filter(has_problem).collect(),
             next,
             waiting,
@@ -104,9 +108,17 @@ impl Overview {
     }
 }
 
-/// Returns the number of tasks of a plan of which none is started, at most 200; 0 if there is no such plan. A plan is
-/// the whole workspace, or else each branch of the root. A branch that is still planned and has children is one, too.
-pub fn unstarted_tasks(source: &dyn SnapshotSource) -> usize {
+/// What counts as a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanScope {
+    /// The whole workspace.
+    Workspace,
+    /// The whole workspace, or else each branch of the root. A branch that is still planned and has children is one, too.
+    Branches,
+}
+
+/// Returns the number of tasks of a plan of which none is started, at most 200; 0 if there is no such plan.
+pub fn unstarted_tasks(source: &dyn SnapshotSource, scope: PlanScope) -> usize {
     let root = NodeId::root();
     let top = source.open_children(&root, MAX_VISITED);
     let mut visits = MAX_VISITED;
@@ -117,6 +129,9 @@ pub fn unstarted_tasks(source: &dyn SnapshotSource) -> usize {
         && let Some(tasks) = count_unstarted(source, &root, &mut visits)
     {
         return tasks;
+    }
+    if scope == PlanScope::Workspace {
+        return 0;
     }
     visits = MAX_VISITED;
     let mut tasks = 0;
@@ -196,12 +211,25 @@ fn references(source: &dyn SnapshotSource, node: &Node) -> Vec<ReferenceBlock> {
     active.take(REFERENCES).map(block).collect()
 }
 
+/// Returns the nodes in progress, the latest status change first: some of each holder.
+fn in_progress(source: &dyn SnapshotSource) -> Vec<NodeBrief> {
+    let mut started = source.started(MAX_VISITED);
+    let mut of_holder: BTreeMap<Option<String>, usize> = BTreeMap::new();
+    started.retain(|node| {
+        let count = of_holder.entry(node.holder.clone()).or_default();
+        *count += 1;
+        *count <= OF_ONE_HOLDER
+    });
+    started.truncate(IN_PROGRESS);
+    started
+}
+
 /// Returns the first pending execution nodes in the order of the tree, below nodes that are not done: those that can be
 /// started, and those that wait for others.
 fn next(source: &dyn SnapshotSource) -> (Vec<NodeBrief>, Vec<WaitingNode>) {
     let (mut ready, mut waiting) = (Vec::new(), Vec::new());
     let mut seen = BTreeSet::from([NodeId::root()]);
-    let children = |parent: &NodeId, waits_for: &Option<String>| {
+    let children = |parent: &NodeId, waits_for: &Option<OpenDependency>| {
         let children = source.open_children(parent, MAX_VISITED).into_iter().rev();
         children.map(|child| (child, waits_for.clone())).collect::<Vec<_>>()
     };
@@ -234,10 +262,12 @@ fn next(source: &dyn SnapshotSource) -> (Vec<NodeBrief>, Vec<WaitingNode>) {
     (ready, waiting)
 }
 
-/// Returns the title of the first node on which a node depends and that is not completed, or its id if it is missing.
-fn open_dependency(source: &dyn SnapshotSource, node: &NodeBrief) -> Option<String> {
-    node.depends_on.iter().find_map(|id| match source.brief(id) {
-        Some(on) => (on.status != NodeStatus::Completed).then_some(on.title),
-        None => Some(id.to_string()),
+/// Returns the first node on which a node depends and that is not completed.
+fn open_dependency(source: &dyn SnapshotSource, node: &NodeBrief) -> Option<OpenDependency> {
+    node.depends_on.iter().find_map(|id| {
+        let on = source.brief(id);
+        let status = on.as_ref().map(|on| on.status);
+        let title = on.map(|on| on.title).unwrap_or_default();
+        (status != Some(NodeStatus::Completed)).then(|| OpenDependency { node_id: id.clone(), title, status })
     })
 }

@@ -145,6 +145,32 @@ fn long_goal_or_requirement_leaves_room_for_what_follows() {
 }
 
 #[test]
+fn many_rules_or_docs_leave_room_for_focus_and_surroundings() {
+    let start = event(&CLAUDE_CODE, EventKind::SessionStart, "");
+    let prompt = event(&CLAUDE_CODE, EventKind::PromptSubmit, "x");
+    let mut facts = with_surroundings(Lang::En);
+    facts.workspace.as_mut().unwrap().rules =
+        (0..90).map(|n| format!("{n} {}", "a rule ".repeat(20))).collect();
+    facts.workspace.as_mut().unwrap().docs =
+        (0..90).map(|n| format!("{n}: {}", "a doc ".repeat(20))).collect();
+    let node = facts.node.as_mut().unwrap();
+    (node.requirement, node.problem) = ("long ".repeat(900), String::from("clock skew"));
+    for event in [start, prompt] {
+        let text = texts(&event, &facts).remove(0);
+        assert!(text.contains("Check tokens (implementing)"), "{text}");
+        assert!(text.contains("\nProblem: clock skew") && text.contains("(truncated"), "{text}");
+        let lines: Vec<&str> = text.lines().collect();
+        let headings = lines.iter().enumerate().filter(|(_, line)| line.ends_with(':'));
+        for (n, heading) in headings {
+            assert!(lines[n + 1].starts_with(['-', '+']), "a heading without a line: {heading}\n{text}");
+        }
+        if event.kind == EventKind::SessionStart {
+            assert!(text.contains("\nLast log entries:") && text.contains("\nReferences:"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn surroundings_with_long_lines_have_every_line() {
     let start = event(&CLAUDE_CODE, EventKind::SessionStart, "");
     for lang in [Lang::En, Lang::Zh] {
@@ -184,7 +210,8 @@ fn overview_with_long_texts_fits_and_ends_with_the_next_nodes() {
     for lang in [Lang::En, Lang::Zh] {
         let long = lang.pick("很长的文字".repeat(40), "very long text ".repeat(40));
         let id = || String::from("node-mj2hy912-u02rz9");
-        let node = || NodeText { id: id(), title: long.clone(), text: long.clone() };
+        let on = WaitsFor { title: long.clone(), status: Some(String::from("cancelled")) };
+        let node = || NextFacts { id: id(), title: long.clone(), waits_for: Some(on.clone()) };
         let problem = ProblemFacts { description: long.clone(), next_step: long.clone() };
         let problem = || NodeProblemFacts { id: id(), title: long.clone(), problem: problem.clone() };
         let mut overview = with_overview(lang).workspace.unwrap().overview;

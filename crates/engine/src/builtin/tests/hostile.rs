@@ -38,7 +38,7 @@ fn hostile_facts(lang: Lang) -> Facts {
     let damaged =
         DamagedNodeFacts { id: text(), place: text(), reason: tanmi_base::Bilingual::new(text(), text()) };
     let problem = || ProblemFacts { description: text(), next_step: text() };
-    let node = || NodeText { id: text(), title: text(), text: text() };
+    let on = || WaitsFor { title: text(), status: Some(text()) };
     let worked = || WorkedNode { workspace: text(), id: text(), title: text(), text: text() };
     let overview = OverviewFacts {
         problem: Some(problem()),
@@ -54,7 +54,7 @@ fn hostile_facts(lang: Lang) -> Facts {
         }],
         problems: vec![NodeProblemFacts { id: text(), title: text(), problem: problem() }],
         has_more: true,
-        next: vec![node()],
+        next: vec![NextFacts { id: text(), title: text(), waits_for: Some(on()) }],
     };
     Facts {
         session: SessionFacts {

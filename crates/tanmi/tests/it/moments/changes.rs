@@ -36,6 +36,27 @@ fn renamed_focused_node_is_told_as_change_of_node() {
     assert!(!told.contains("Focus is now"), "{told}");
 }
 
+/// The context has no room for all rules. A later change tells those that it had no room for.
+#[test]
+fn rules_that_were_cut_are_told_with_the_next_change() {
+    let env = TestEnv::new();
+    let rules: Vec<String> = (0..60).map(|n| format!("{n} {}", "a long rule ".repeat(13))).collect();
+    let mut init = vec!["workspace", "init", "--name", "Auth", "--goal", "g"];
+    rules.iter().for_each(|rule| init.extend(["--rule", rule]));
+    let ws = env.json(&init)["workspaceId"].as_str().unwrap().to_owned();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let agent = Agent::claude(&env, "s");
+    let start = agent.start("startup");
+    assert!(start.contains("\n- 30 a long") && !start.contains("\n- 59 a long"), "{start}");
+    env.ok(&["workspace", "update", "--add-rule", "a new rule"]);
+    let told = agent.prompt("go on");
+    assert!(told.contains("\n+ 59 a long") && told.contains("\n+ a new rule"), "{told}");
+    assert!(!told.contains("\n+ 30 a long"), "{told}");
+    env.ok(&["workspace", "update", "--add-rule", "another"]);
+    let told = agent.prompt("go on");
+    assert!(told.contains("\n+ another") && !told.contains("a long rule"), "all others are known: {told}");
+}
+
 #[test]
 fn added_rule_among_many_is_told() {
     let env = TestEnv::new();

@@ -59,6 +59,27 @@ fn session_is_told_that_the_user_deleted_its_node() {
 }
 
 #[test]
+fn session_that_lost_two_nodes_is_told_both() {
+    let env = TestEnv::with_lang("zh_CN.UTF-8");
+    let ws = env.init();
+    let [sign, check] = ["Sign", "Check"].map(|title| env.node("root", "execution", title));
+    env.ok(&["session", "bind", "--session", "a", "--workspace", &ws]);
+    let agent = Agent::claude(&env, "a");
+    agent.start("startup");
+    for node in [&sign, &check] {
+        run_as(&env, "a", &["node", "transition", node, "--action", "start"]);
+    }
+    agent.prompt("go on");
+    env.ok(&["node", "delete", &sign, "--yes", "--force"]);
+    env.ok(&["start", &check, "--force"]);
+    let told = agent.prompt("go on");
+    let lost = format!(
+        "You no longer hold these nodes: “Check” ({check}): the user took it over; “Sign” ({sign}): the user deleted it. Stop"
+    );
+    assert!(told.contains(&lost), "{told}");
+}
+
+#[test]
 fn session_is_told_once_that_its_claim_was_taken_over() {
     let env = TestEnv::new();
     let ws = env.init();

@@ -129,15 +129,30 @@ fn digest_of_work_in_two_workspaces_tells_the_nodes_of_both() {
     env.tick(DAY);
     let start = Agent::claude(&env, "day-2").start("startup");
     let [a, b] = &nodes[..] else { unreachable!() };
-    assert!(
-        start.contains(&format!("- Problem: Write guide {b}: no time; Issue tokens {a}: no time\n")),
-        "{start}"
-    );
-    assert!(
-        start.contains(&format!("- Nodes: Write guide (implementing) {b}; Issue tokens (implementing) {a}")),
-        "{start}"
-    );
+    let (a, b) = (format!("{a} ({first})"), format!("{b} ({second})"));
+    let problems = format!("- Problem: Write guide {b}: no time; Issue tokens {a}: no time\n");
+    let moved = format!("- Nodes: Write guide (implementing) {b}; Issue tokens (implementing) {a}");
+    assert!(start.contains(&problems) && start.contains(&moved), "{start}");
     assert!(!start.contains("Log lines"), "the session logged nothing: {start}");
+    env.ok(&["session", "bind", "--session", "day-3", "--workspace", &first]);
+    let start = Agent::claude(&env, "day-3").start("startup");
+    assert!(
+        start.contains("In progress: Issue tokens") && !start.contains("Write guide"),
+        "of its workspace: {start}"
+    );
+}
+
+#[test]
+fn digest_names_the_node_of_the_last_log_entry() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "Issue tokens");
+    run_as(&env, "day-1", &["log", "--workspace", &ws, "--node", &node, "signed"]);
+    env.tick(DAY);
+    let start = Agent::claude(&env, "day-2").start("startup");
+    assert!(start.contains(&format!("- Log lines: 1, last: Issue tokens {node}: signed")), "{start}");
+    env.ok(&["node", "delete", &node, "--yes"]);
+    assert!(!Agent::claude(&env, "day-3").start("startup").contains("derived"), "the node is gone");
 }
 
 #[test]

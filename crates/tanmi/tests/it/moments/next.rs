@@ -31,6 +31,18 @@ fn nodes_that_wait_for_the_running_one_come_next() {
 }
 
 #[test]
+fn node_that_waits_for_a_cancelled_one_says_so() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let [research, build] = ["Research", "Build"].map(|title| env.node("root", "execution", title));
+    env.ok(&["node", "depend", &build, "--on", &research]);
+    env.ok(&["node", "transition", &research, "--action", "start"]);
+    env.ok(&["node", "transition", &research, "--action", "fail", "--conclusion", "no budget"]);
+    let bound = env.json(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    assert_eq!(bound["overview"], format!("Next: Build {build} (waits for Research: failed)"));
+}
+
+#[test]
 fn overview_names_first_what_the_session_can_continue_and_says_that_there_is_more() {
     let env = TestEnv::new();
     let ws = env.init();
@@ -44,6 +56,10 @@ fn overview_names_first_what_the_session_can_continue_and_says_that_there_is_mor
     env.tick(DAY);
     for n in 0..4 {
         started(&format!("live-{n}"), &format!("Running {n}"));
+    }
+    // More nodes of one session than are read.
+    for n in 0..8 {
+        started("live-0", &format!("Also running {n}"));
     }
     let mut client = Client::connect(&env);
     let bound = client.expect_ok("session_bind", json!({"sessionId": "new", "workspaceId": ws}));
@@ -104,6 +120,18 @@ fn workspace_init_in_bound_session_names_the_other_workspace() {
         "{second}"
     );
     client.finish();
+}
+
+#[test]
+fn damaged_workspace_beside_a_good_one_is_named_at_start() {
+    let env = TestEnv::new();
+    let (damaged, good) = (env.init(), env.init());
+    env.edit(&env.workspace_dir(&damaged).join("Workspace.md"), |_| String::from("no front matter"));
+    let start = Agent::claude(&env, "s").start("startup");
+    assert!(
+        start.contains(&good) && start.contains("session_bind continues one. 1 more cannot be read"),
+        "{start}"
+    );
 }
 
 /// A bind between the start and the first prompt, as by a user in a terminal.

@@ -103,6 +103,24 @@ fn plan_of_earlier_session_is_told_after_bind_unless_work_is_started() {
 }
 
 #[test]
+fn plan_is_told_after_bind_to_the_workspace_unless_a_task_failed() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let [first, second] = ["First", "Second"].map(|title| env.node("root", "execution", title));
+    let mut client = Client::connect(&env);
+    let mut is_told = |session: &str, node: &str| {
+        client.expect_ok("session_bind", json!({"sessionId": session, "workspaceId": ws, "nodeId": node}));
+        Agent::claude(&env, session).prompt("go on").contains("📋")
+    };
+    assert!(is_told("a", "root"));
+    assert!(!is_told("b", &second), "the user chose the task");
+    env.ok(&["node", "transition", &first, "--action", "start"]);
+    env.ok(&["node", "transition", &first, "--action", "fail", "--conclusion", "c"]);
+    assert!(!is_told("c", "root"), "a task was started");
+    client.finish();
+}
+
+#[test]
 fn cleared_session_still_tells_its_plan() {
     let env = TestEnv::new();
     let ws = env.init();

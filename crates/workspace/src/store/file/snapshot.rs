@@ -10,7 +10,7 @@ use super::scan::LoadedNode;
 use super::{FileStore, scan, tx};
 use crate::model::*;
 use crate::store::{
-    ContextSnapshot, ContextSnapshots, DamagedNode, NodeBrief, Overview, Relations, SnapshotDepth,
+    ContextSnapshot, ContextSnapshots, DamagedNode, NodeBrief, Overview, PlanScope, Relations, SnapshotDepth,
     SnapshotSource, StatusCounts, snapshot::has_counts, unstarted_tasks,
 };
 
@@ -56,10 +56,10 @@ impl ContextSnapshots for FileStore {
         Some(Overview::of(&IndexedFiles { layout: &layout, index: &index }))
     }
 
-    fn unstarted_tasks(&self, id: &WorkspaceId) -> usize {
+    fn unstarted_tasks(&self, id: &WorkspaceId, scope: PlanScope) -> usize {
         let layout = self.layout(id);
         let index = self.place.has_own_store().then(|| open_index(&layout)).flatten();
-        index.map_or(0, |index| unstarted_tasks(&IndexedFiles { layout: &layout, index: &index }))
+        index.map_or(0, |index| unstarted_tasks(&IndexedFiles { layout: &layout, index: &index }, scope))
     }
 
     /// Each change is appended to the journal.
