@@ -227,6 +227,8 @@ async fn serve(
 
 /// Waits for Ctrl-C or SIGTERM, or for SIGHUP unless that has another meaning.
 pub(crate) async fn shutdown_signal(stops_on_hangup: bool) {
+    #[cfg(not(unix))]
+    let _ = stops_on_hangup;
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
