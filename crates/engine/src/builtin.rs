@@ -68,7 +68,9 @@ impl RuleInput<'_> {
     /// Fails if the bound workspace is lost or archived. The rule `binding-lost` reports that.
     fn check_workspace_not_lost(&self) -> Result<(), SkipReason> {
         let session = &self.facts.session;
-        let is_reported = (session.lost_workspace.is_some() || session.archived_workspace.is_some())
+        let is_reported = (session.lost_workspace.is_some()
+            || session.archived_workspace.is_some()
+            || session.deleted_workspace.is_some())
             && !self.facts.disabled_rules.contains(&binding_lost::RULE.id);
         if is_reported {
             return Err((

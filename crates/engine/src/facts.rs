@@ -69,6 +69,8 @@ pub struct SessionFacts {
     pub lost_workspace: Option<String>,
     /// The id and the name of the bound workspace, if that workspace is archived.
     pub archived_workspace: Option<(String, String)>,
+    /// Id and name of the bound workspace, if it was deleted and can be restored.
+    pub deleted_workspace: Option<(String, String)>,
     /// Claims of the session that others ended, and that it was not told of.
     pub lost_claims: Vec<LostClaimFacts>,
     /// Writes of the session that the server of a team refused later, and that it was not told of.

@@ -18,7 +18,7 @@ use tanmi_workspace::model::{
     LogEntry, Node, NodeStatus, PERSON, Problem, RefStatus, Workspace, WorkspaceStatus,
 };
 use tanmi_workspace::store::{
-    ContextSnapshot, NodeBrief, Overview, SnapshotDepth, StatusCounts, Surroundings, WaitingNode,
+    ContextSnapshot, NodeBrief, Overview, SnapshotDepth, StatusCounts, Surroundings, TrashEntry, WaitingNode,
 };
 
 use super::Caller;
@@ -52,6 +52,7 @@ pub fn build(
             id: text::one_line(&event.session),
             lost_workspace: None,
             archived_workspace: None,
+            deleted_workspace: None,
             lost_claims: state.lost_claims.iter().map(lost_claim_facts).collect(),
             refused_writes: state.refused_writes.iter().map(refused_write_facts).collect(),
             seen_context: state.seen_context.clone(),
@@ -91,6 +92,15 @@ pub fn build(
 fn seen_focus(state: &SessionState) -> Option<String> {
     let seen = ContextHash::parse(state.seen_context.as_deref()?)?;
     state.nodes.iter().find(|(_, hash)| **hash == seen.node).map(|(node, _)| node.clone())
+}
+
+/// Returns the id and name of a bound workspace that is in the trash.
+pub fn deleted_workspace(caller: &Caller<'_>, binding: &Binding) -> Option<(String, String)> {
+    let trash = caller.stores.projects.in_folder(&binding.project).workspaces().trash().ok()?;
+    let is_it =
+        |entry: &TrashEntry| entry.node_id.is_none() && entry.workspace_id.as_str() == binding.workspace_id;
+    let entry = trash.into_iter().find(is_it)?;
+    Some((binding.workspace_id.clone(), entry.title))
 }
 
 fn lost_claim_facts(claim: &LostClaim) -> LostClaimFacts {

@@ -114,7 +114,9 @@ pub fn load(
     }
     if let Some(binding) = binding.as_ref().filter(|_| is_lost) {
         warnings.push(format!("workspace {}: missing or unreadable", binding.workspace_id));
-        facts.session.lost_workspace = Some(binding.workspace_id.clone());
+        facts.session.deleted_workspace = facts::deleted_workspace(caller, binding);
+        let is_deleted = facts.session.deleted_workspace.is_some();
+        facts.session.lost_workspace = (!is_deleted).then(|| binding.workspace_id.clone());
     }
     facts.session.archived_workspace = archived;
     facts.has_refused_files = trust.as_ref().is_some_and(ProjectTrust::has_refused);

@@ -1,4 +1,4 @@
-//! Reports that the bound workspace is missing, cannot be read or was archived. Otherwise the agent would
+//! Reports that the bound workspace is missing, cannot be read, was archived or was deleted. Otherwise the agent would
 //! continue without goal and rules, and the user would not notice.
 
 use tanmi_base::text;
@@ -10,8 +10,8 @@ use crate::escape_tags::escape_line;
 pub const RULE: BuiltinRule = BuiltinRule {
     id: BuiltinRuleId::BindingLost,
     about: (
-        "绑定的工作区不存在、无法读取或已归档时告知",
-        "reports that the bound workspace is missing, unreadable or archived",
+        "绑定的工作区不存在、无法读取、已归档或已删除时告知",
+        "reports that the bound workspace is missing, unreadable, archived or deleted",
     ),
     priority: 9,
     events: &[EventKind::SessionStart, EventKind::PromptSubmit],
@@ -21,7 +21,7 @@ pub const RULE: BuiltinRule = BuiltinRule {
 /// In milliseconds. A session start and a compaction end it, see [`is_binding_throttle`].
 const REPEAT_LOST_AFTER: i64 = 3_600_000;
 /// Longer than the session states keep the time, so that it is reported once.
-const REPEAT_ARCHIVED_AFTER: i64 = 30 * 86_400_000;
+const REPEAT_PUT_AWAY_AFTER: i64 = 30 * 86_400_000;
 
 const PREFIX: &str = "lost:";
 /// The maximum width of the name of a workspace.
@@ -34,10 +34,17 @@ pub fn is_binding_throttle(key: &str) -> bool {
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let session = &ctx.facts.session;
-    let (id, ttl, (zh, en)) = match (&session.lost_workspace, &session.archived_workspace) {
-        (Some(id), _) => (id, REPEAT_LOST_AFTER, lost_texts(&session.id, id)),
-        (None, Some((id, name))) => (id, REPEAT_ARCHIVED_AFTER, archived_texts(&session.id, id, name)),
-        (None, None) => return Err(("绑定的工作区没有丢失", "the session has lost no workspace")),
+    let put_away = |(id, name): &(String, String), (zh, en): (&str, &str)| {
+        (id.clone(), REPEAT_PUT_AWAY_AFTER, put_away_texts(&session.id, id, name, zh, en))
+    };
+    let (id, ttl, (zh, en)) = if let Some(id) = &session.lost_workspace {
+        (id.clone(), REPEAT_LOST_AFTER, lost_texts(&session.id, id))
+    } else if let Some(archived) = &session.archived_workspace {
+        put_away(archived, ("已归档，只读", "was archived and is read-only"))
+    } else if let Some(deleted) = &session.deleted_workspace {
+        put_away(deleted, ("已被删除", "was deleted"))
+    } else {
+        return Err(("绑定的工作区没有丢失", "the session has lost no workspace"));
     };
     let throttle = Throttle { key: format!("{PREFIX}{id}"), ttl, rule: RULE.id.into() };
     Ok(RuleOutput {
@@ -59,15 +66,15 @@ fn lost_texts(session: &str, id: &str) -> (String, String) {
     )
 }
 
-fn archived_texts(session: &str, id: &str, name: &str) -> (String, String) {
+fn put_away_texts(session: &str, id: &str, name: &str, zh: &str, en: &str) -> (String, String) {
     let (session, id) = (escape_line(session), escape_line(id));
     let name = escape_line(&text::fit(&text::one_line(name), NAME_COLUMNS));
     (
         format!(
-            "会话 {session} 未绑定：它的工作区「{name}」（{id}）已归档，只读。若用户要继续它，workspace_restore 恢复它和绑定；session_bind 绑定其他工作区。"
+            "会话 {session} 未绑定：它的工作区「{name}」（{id}）{zh}。若用户要继续它，workspace_restore 恢复它和绑定；session_bind 绑定其他工作区。"
         ),
         format!(
-            "Tanmi: session {session}, not bound: its workspace “{name}” ({id}) was archived and is read-only. If the user wants to continue it, workspace_restore restores it and the binding; session_bind binds another one."
+            "Tanmi: session {session}, not bound: its workspace “{name}” ({id}) {en}. If the user wants to continue it, workspace_restore restores it and the binding; session_bind binds another one."
         ),
     )
 }

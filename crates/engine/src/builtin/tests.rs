@@ -243,6 +243,9 @@ fn builtin_rules_by_event_and_platform_inject_expected_text() {
             let mut gone = Facts { workspace: None, node: None, ..bound(lang) };
             gone.session.lost_workspace = Some("ws-x".into());
             show("start, workspace lost", injected_text(&start, &gone));
+            gone.session.lost_workspace = None;
+            gone.session.deleted_workspace = Some(("ws-x".into(), "Rework auth".into()));
+            show("start, workspace deleted", injected_text(&start, &gone));
             show("prompt, bound, write refused", injected_text(&prompt("x"), &refused));
             show("prompt, unbound, keyword", injected_text(&prompt("继续工作区任务"), &unbound(lang)));
             let none = Facts { available: AvailableFacts::default(), ..unbound(lang) };

@@ -59,6 +59,7 @@ fn hostile_facts(lang: Lang) -> Facts {
     Facts {
         session: SessionFacts {
             id: text(),
+            deleted_workspace: Some((text(), text())),
             lost_workspace: Some(text()),
             archived_workspace: Some((text(), text())),
             lost_claims: vec![LostClaimFacts {
@@ -154,7 +155,8 @@ fn builtin_rules_hostile_facts_are_escaped_in_every_text() {
         let with_command = Facts { suggests_commands: true, ..bound.clone() };
         let unbound = Facts { workspace: None, node: None, ..bound.clone() };
         let mut never_bound = unbound.clone();
-        (never_bound.session.lost_workspace, never_bound.session.archived_workspace) = (None, None);
+        let session = &mut never_bound.session;
+        (session.lost_workspace, session.archived_workspace, session.deleted_workspace) = (None, None, None);
         let no_workspaces = Facts { available: AvailableFacts::default(), ..never_bound.clone() };
         let mut seen = bound.clone();
         seen.session.seen_context = bound

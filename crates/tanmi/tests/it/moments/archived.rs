@@ -37,6 +37,27 @@ fn archived_workspace_is_told_once_and_again_after_compaction() {
 }
 
 #[test]
+fn deleted_workspace_is_told_with_the_way_to_restore_it() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let agent = Agent::claude(&env, "s");
+    agent.start("startup");
+    env.ok(&["workspace", "delete", &ws, "--yes"]);
+    let told = agent.prompt("go on");
+    let deleted = format!(
+        "its workspace “Auth” ({ws}) was deleted. If the user wants to continue it, workspace_restore restores it"
+    );
+    assert!(told.contains(&deleted), "{told}");
+    env.tick(2 * 3_600_000);
+    assert_eq!(agent.prompt("go on"), "", "told once");
+    let mut client = Client::connect(&env);
+    client.expect_ok("workspace_restore", json!({"workspaceId": ws}));
+    client.finish();
+    assert!(agent.prompt("go on").contains("Goal: JWT"), "bound again");
+}
+
+#[test]
 fn project_with_only_archived_workspace_names_restore() {
     let env = TestEnv::new();
     let ws = env.init();
