@@ -21,7 +21,7 @@ pub const RULE: BuiltinRule = BuiltinRule {
 };
 
 /// The key of the throttle.
-const KEY: &str = "binding_hint";
+pub(super) const KEY: &str = "binding_hint";
 
 /// Returns whether a rule is about to inject a text that depends on the workspaces of the project: at the start of an
 /// unbound session, and for this hint. Only then does the caller have to look for them.

@@ -3,7 +3,7 @@
 use tanmi_base::text;
 use tanmi_event::{ActionKind, BuiltinRuleId, EventKind, StartSource};
 
-use super::{BOUND, BuiltinRule, NO_PROJECT_DATA, RuleInput, RuleOutput, SkipReason};
+use super::{BOUND, BuiltinRule, NO_PROJECT_DATA, RuleInput, RuleOutput, SkipReason, binding_hint};
 use crate::escape_tags::escape_line;
 use crate::facts::{AvailableFacts, AvailableWorkspace, Facts};
 
@@ -28,8 +28,16 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     if ctx.event.payload.start == Some(StartSource::Compact) && !facts.has_project_data {
         return Err(NO_PROJECT_DATA);
     }
+    let hint_at = facts.session.last_injected.get(binding_hint::KEY);
+    let is_just_told = hint_at.is_some_and(|at| facts.now - at < JUST_TOLD);
+    if ctx.event.platform.start_may_follow_prompt && is_just_told {
+        return Err(("第一条提示词刚刚告知", "the first prompt has just told it"));
+    }
     RuleOutput::unthrottled(ActionKind::SessionInfo, how_to_bind(facts))
 }
+
+/// Clients that run the hook of the start after that of the first prompt do so within this time, in milliseconds.
+const JUST_TOLD: i64 = 10_000;
 
 /// The maximum width of a name in the list of workspaces.
 pub(super) const NAME_COLUMNS: usize = 40;

@@ -134,23 +134,38 @@ fn damaged_workspace_beside_a_good_one_is_named_at_start() {
     );
 }
 
+/// Sends an event of Copilot CLI and returns the answer.
+fn send_copilot(env: &TestEnv, event: &str, extra: serde_json::Value) -> String {
+    let mut payload = json!({"timestamp": 1, "sessionId": "s", "cwd": env.project});
+    payload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    let payload = payload.to_string();
+    let output = run_with_payload(env, &["hook", "copilot-cli", event], payload.as_bytes());
+    let text = String::from_utf8(output.stdout).unwrap();
+    if !text.is_empty() {
+        check_response("copilot-cli", Some(event), payload.as_bytes(), &text);
+    }
+    text
+}
+
 /// A bind between the start and the first prompt, as by a user in a terminal.
 #[test]
 fn copilot_first_prompt_after_start_and_bind_has_the_context() {
     let env = TestEnv::new();
     let ws = env.init();
-    let send = |event: &str, extra: serde_json::Value| {
-        let mut payload = json!({"timestamp": 1, "sessionId": "s", "cwd": env.project});
-        payload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-        let payload = payload.to_string();
-        let output = run_with_payload(&env, &["hook", "copilot-cli", event], payload.as_bytes());
-        let text = String::from_utf8(output.stdout).unwrap();
-        if !text.is_empty() {
-            check_response("copilot-cli", Some(event), payload.as_bytes(), &text);
-        }
-        text
-    };
-    send("sessionStart", json!({"source": "new"}));
+    send_copilot(&env, "sessionStart", json!({"source": "new"}));
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
-    assert!(send("userPromptSubmitted", json!({"prompt": "fix it"})).contains("Goal: JWT"));
+    assert!(send_copilot(&env, "userPromptSubmitted", json!({"prompt": "fix it"})).contains("Goal: JWT"));
+}
+
+#[test]
+fn copilot_start_after_the_first_prompt_does_not_repeat_its_hint() {
+    let env = TestEnv::new();
+    env.init();
+    let hint = send_copilot(&env, "userPromptSubmitted", json!({"prompt": "which workspace?"}));
+    assert!(hint.contains("Workspaces here: Auth"), "{hint}");
+    assert_eq!(send_copilot(&env, "sessionStart", json!({"source": "new"})), "");
+    env.tick(60_000);
+    assert!(
+        send_copilot(&env, "sessionStart", json!({"source": "resume"})).contains("Workspaces here: Auth")
+    );
 }
