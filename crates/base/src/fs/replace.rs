@@ -95,17 +95,32 @@ impl Swap {
     /// Ends the swap, in any state in which a process can leave it. The caller has checked that the target of a swap of
     /// another process may be written.
     pub fn settle(&self, folders: &SwapFolders<'_>) -> io::Result<SwapOutcome> {
+        self.settle_with(folders, exchange)
+    }
+
+    fn settle_with(
+        &self,
+        folders: &SwapFolders<'_>,
+        mut exchange: impl FnMut(&Path, &Path) -> io::Result<bool>,
+    ) -> io::Result<SwapOutcome> {
         let path = folders.root.join(&self.target);
-        let is_file = |place: &Path, sig| FileSig::of(place).is_ok_and(|found| found == Some(sig));
-        if is_file(&self.temp, self.expected) {
+        let at = |place: &Path| FileSig::of(place).ok().flatten();
+        if at(&self.temp) == Some(self.expected) {
             return std::fs::remove_file(&self.temp).map(|()| SwapOutcome::Done);
         }
-        // Another program wrote the displaced file.
-        if !is_file(&self.temp, self.own) && is_file(&path, self.own) {
+        // Another program wrote the displaced file, so it gets its place back. If that displaces an even newer file, that
+        // one gets the place.
+        let mut placed = Some(self.own);
+        while at(&path) == placed {
+            let displaced = at(&self.temp);
             exchange(&self.temp, &path)?;
+            if at(&self.temp) == placed {
+                break;
+            }
+            placed = displaced;
         }
         // A hard link never replaces an existing file.
-        if is_file(&self.temp, self.own) || std::fs::hard_link(&self.temp, &path).is_ok() {
+        if at(&self.temp) == Some(self.own) || std::fs::hard_link(&self.temp, &path).is_ok() {
             return std::fs::remove_file(&self.temp).map(|()| SwapOutcome::Withdrawn);
         }
         self.keep(folders).map(SwapOutcome::Kept)
@@ -314,6 +329,34 @@ mod tests {
             let expected = (Some(place.to_owned()).filter(|text| !text.is_empty()), kept);
             let found = (found.0, found.1.first().map(String::as_str).map(str::to_owned));
             assert_eq!((found.0, found.1.as_deref()), expected, "{in_place:?} {at_temp:?}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn settle_puts_newest_file_in_place_if_another_program_writes_meanwhile() {
+        for (writes, place, kept) in [(0, "one", None), (1, "two", Some("one")), (2, "three", Some("two"))] {
+            let dir = tempfile::tempdir().unwrap();
+            let (path, folders) = (dir.path().join("f"), SwapFolders::beside(dir.path()));
+            let replace = |text: &str| write_atomic(&path, text.as_bytes(), dir.path(), FAST).unwrap();
+            let own = replace("ours");
+            let swap = Swap::new(&folders, &path, own, FileSig::default());
+            write_new(&swap.temp, b"one", FAST).unwrap();
+            let mut newer = ["two", "three"].into_iter().take(writes);
+            let outcome = swap.settle_with(&folders, |a, b| {
+                // Directly before the swap.
+                newer.next().map(replace);
+                exchange(a, b)
+            });
+            let found = match outcome.unwrap() {
+                SwapOutcome::Kept(path) => Some(std::fs::read_to_string(path).unwrap()),
+                outcome => {
+                    assert_eq!(outcome, SwapOutcome::Withdrawn);
+                    None
+                }
+            };
+            assert_eq!((std::fs::read_to_string(&path).unwrap().as_str(), found.as_deref()), (place, kept));
+            assert_eq!(names(dir.path()), 1 + usize::from(kept.is_some()));
         }
     }
 
