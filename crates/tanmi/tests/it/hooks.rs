@@ -159,7 +159,7 @@ fn session_id_with_newline_stays_on_one_line() {
 }
 
 #[test]
-fn focus_removed_by_hand_is_shown_as_none() {
+fn focus_or_workspace_removed_by_hand_is_told_at_start() {
     let env = TestEnv::new();
     let ws = env.init();
     let node = env.node("root", "execution", "t");
@@ -167,7 +167,7 @@ fn focus_removed_by_hand_is_shown_as_none() {
     std::fs::rename(env.node_md(&ws, &node).parent().unwrap(), env.root().join("removed")).unwrap();
     let agent = Agent::claude(&env, "s");
     assert!(agent.start("startup").contains("Focused node: (none; node_list lists the nodes)"));
-    env.ok(&["workspace", "delete", &ws, "--yes"]);
+    std::fs::rename(env.workspace_dir(&ws), env.root().join("removed workspace")).unwrap();
     let injected = agent.start("startup");
     assert!(injected.contains("is missing") && !injected.contains("not bound"), "{injected}");
 }
