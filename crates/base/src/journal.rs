@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
@@ -155,9 +156,17 @@ impl Journal {
         fs::replace_private(path, line.as_bytes(), temp, Durability::Synced)
     }
 
+    /// Like [`Journal::create`], for files that were written elsewhere. The time of a journal is that of the last change,
+    /// and this one knows of none.
+    pub fn create_for_present_files(path: &Path, temp: &Path, base: u64) -> io::Result<()> {
+        Journal::create(path, temp, base)?;
+        let _ = open_file(path).and_then(|file| file.set_modified(UNIX_EPOCH));
+        Ok(())
+    }
+
     /// Creates a journal where there is none and opens it. `base` is the last known sequence number.
     pub fn create_new(path: &Path, paths: JournalPaths, base: u64) -> io::Result<Journal> {
-        Journal::create(path, &paths.temp, base)?;
+        Journal::create_for_present_files(path, &paths.temp, base)?;
         Journal::open_existing(path, paths)?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 

@@ -91,7 +91,8 @@ impl FileStore {
             fs::write_new(&path, text.as_bytes(), Durability::Journaled).map_err(Error::io(&path))?;
         }
         Served::read(&draft).add(&draft, documents.iter().copied())?;
-        Journal::create(&draft.journal(), &draft.temp(), seq).map_err(Error::io(draft.journal()))?;
+        let journal = draft.journal();
+        Journal::create_for_present_files(&journal, &draft.temp(), seq).map_err(Error::io(&journal))?;
         if let Some(file) = guard.file() {
             fs::sync_file_system(file).map_err(Error::io(draft.dir()))?;
         }
