@@ -243,17 +243,16 @@ fn next(source: &dyn SnapshotSource) -> (Vec<NodeBrief>, Vec<WaitingNode>) {
             continue;
         }
         let waits_for = waits_for.or_else(|| open_dependency(source, &node));
+        // The index may not know yet that the file is damaged.
+        let is_readable = |node: &NodeBrief| source.node(&node.id).is_some();
         match node.kind {
-            // The index may not know yet that the file is damaged.
-            NodeType::Execution if node.status == NodeStatus::Pending && source.node(&node.id).is_some() => {
-                match waits_for {
-                    None => ready.push(node),
-                    Some(waits_for) if waiting.len() < NEXT_NODES => {
-                        waiting.push(WaitingNode { node, waits_for });
-                    }
-                    Some(_) => {}
+            NodeType::Execution if node.status == NodeStatus::Pending => match waits_for {
+                None if is_readable(&node) => ready.push(node),
+                Some(waits_for) if waiting.len() < NEXT_NODES && is_readable(&node) => {
+                    waiting.push(WaitingNode { node, waits_for });
                 }
-            }
+                _ => {}
+            },
             NodeType::Execution => {}
             NodeType::Planning => open.append(&mut children(&node.id, &waits_for)),
         }
