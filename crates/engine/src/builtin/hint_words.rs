@@ -242,23 +242,27 @@ fn without_end<'a>(text: &'a str, word: &str) -> Option<&'a str> {
 /// Returns whether `text` contains one of [`WORKSPACE`] or of `others`, in any case, as a separate word:
 /// `Workspace` but not `workspace_roots`, `tanmi` but not `tanmi.rs`, and not after the name of another tool.
 fn has_latin_word(text: &str, others: &[&str]) -> bool {
-    // Looked for only once, and only in a text with one of these words.
+    // Looked for only once, and only in a text with one of the words for workspaces.
     let names_other = LazyCell::new(|| OTHER_FILES.iter().any(|name| contains_ignoring_case(text, name)));
     let is_word_at = |at: usize, word: &str| {
         let end = at + word.len();
         text.as_bytes().get(at..end).is_some_and(|found| found.eq_ignore_ascii_case(word.as_bytes()))
             && is_separate(&text[..at], &text[end..])
-            && !OTHER_TOOLS.iter().any(|tool| ends_with(&text[..at], tool))
-            && !NEAR_TOOLS.iter().any(|tool| contains_ignoring_case(near(&text[..at], NEAR_LATIN), tool))
-            && !PARTS.iter().any(|part| starts_with(&text[end..], part))
-            && !is_in_another_tool(&text[end..])
-            && !is_syntax(&text[..at], &text[end..])
     };
+    let is_of_another_tool = |at: usize, word: &str| {
+        let (before, after) = (&text[..at], &text[at + word.len()..]);
+        OTHER_TOOLS.iter().any(|tool| ends_with(before, tool))
+            || NEAR_TOOLS.iter().any(|tool| contains_ignoring_case(near(before, NEAR_LATIN), tool))
+            || PARTS.iter().any(|part| starts_with(after, part))
+            || is_in_another_tool(after)
+            || is_syntax(before, after)
+    };
+    let is_workspace_at = |at: usize, word: &str| is_word_at(at, word) && !is_of_another_tool(at, word);
     // Every word begins with one of these letters.
     let starts = text.bytes().enumerate().filter(|(_, byte)| matches!(byte | 0x20, b'w' | b't'));
     starts.map(|(at, _)| at).any(|at| {
         others.iter().any(|word| is_word_at(at, word))
-            || (WORKSPACE.iter().any(|word| is_word_at(at, word)) && !*names_other)
+            || (WORKSPACE.iter().any(|word| is_workspace_at(at, word)) && !*names_other)
     })
 }
 
@@ -346,6 +350,8 @@ mod tests {
             "Continue where we left off",
             "please pick up where you left off.",
             "list what tanmi-workspace has",
+            "run yarn, then ask tanmi what is open",
+            "take up the code where we left off",
             "what is in this workspace, cargo or not",
             "a google doc about my workspace",
             "the workspace of the cargo project",
