@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use tanmi_base::{Millis, clock, secrets, text};
-use tanmi_engine::{DigestFacts, WorkedNode};
+use tanmi_engine::{DigestFacts, WorkedNode, WorkspaceLog};
 use tanmi_event::{Event, StartSource};
 use tanmi_session::{SessionState, States};
 use tanmi_workspace::model::{NodeStatus, Workspace, WorkspaceId, WorkspaceStatus};
@@ -23,8 +23,6 @@ use crate::trust::ProjectTrust;
 const MAX_CALLS: usize = 50;
 /// The maximum width of a title or text that is kept.
 const TEXT_COLUMNS: usize = 80;
-/// The number of nodes, and of problems, that a digest names.
-const NAMED: usize = 4;
 
 /// A call of a session that changed something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -234,13 +232,18 @@ fn keep_present(project: &dyn Project, mut digest: DigestFacts) -> Option<Digest
         (line.title, line.text) = node.map(|node| (node.title, node.status.to_string())).unwrap_or_default();
         is_there
     });
-    digest.last_log = digest.last_log.and_then(|line| {
-        let (id, _) = active(&line.workspace)?;
-        let title = match line.id == Target::Workspace.to_string() {
-            true => String::new(),
-            false => node_of(&id, &line)?.title,
+    digest.logs.retain_mut(|log| {
+        let mut title = || {
+            let (id, _) = active(&log.last.workspace)?;
+            match log.last.id == Target::Workspace.to_string() {
+                true => Some(String::new()),
+                false => Some(node_of(&id, &log.last)?.title),
+            }
         };
-        Some(WorkedNode { title, ..line })
+        let title = title();
+        let is_there = title.is_some();
+        log.last.title = title.unwrap_or_default();
+        is_there
     });
     has_work(&digest).then_some(digest)
 }
@@ -253,10 +256,7 @@ pub(crate) fn digest_of(state: &SessionState, project: &str) -> Option<DigestFac
     for call in calls.filter(|call| call.project == project) {
         digest.at = call.at.replace('T', " ").chars().take("YYYY-MM-DD HH:MM".len()).collect();
         match call.change {
-            "logged" => {
-                digest.log_lines += 1;
-                digest.last_log = Some(call.worked_node("", call.text));
-            }
+            "logged" => count_log_line(&mut digest.logs, call.worked_node("", call.text)),
             "problem" => replace(&mut problems, call.worked_node("", call.text)),
             "cleared" => remove(&mut problems, &call.worked_node("", "")),
             "deleted" => {
@@ -275,14 +275,13 @@ pub(crate) fn digest_of(state: &SessionState, project: &str) -> Option<DigestFac
         }
     }
     digest.id = format!("{} {}", state.session, digest.at);
-    digest.more_moved = moved.len().saturating_sub(NAMED);
-    digest.moved = last_named(moved);
-    digest.problems = last_named(problems);
+    digest.moved = moved.into_iter().rev().collect();
+    digest.problems = problems.into_iter().rev().collect();
     has_work(&digest).then_some(digest)
 }
 
 fn has_work(digest: &DigestFacts) -> bool {
-    !digest.moved.is_empty() || !digest.problems.is_empty() || digest.last_log.is_some()
+    !digest.moved.is_empty() || !digest.problems.is_empty() || !digest.logs.is_empty()
 }
 
 /// Puts a node at the end, in place of what was known of it.
@@ -295,9 +294,11 @@ fn remove(nodes: &mut Vec<WorkedNode>, node: &WorkedNode) {
     nodes.retain(|known| !known.is_same(node));
 }
 
-/// Returns the last nodes, the latest first.
-fn last_named(nodes: Vec<WorkedNode>) -> Vec<WorkedNode> {
-    nodes.into_iter().rev().take(NAMED).collect()
+/// Adds a log entry to those of its workspace, which becomes the first one.
+fn count_log_line(logs: &mut Vec<WorkspaceLog>, last: WorkedNode) {
+    let known = logs.iter().position(|log| log.last.workspace == last.workspace);
+    let lines = known.map_or(0, |at| logs.remove(at).lines) + 1;
+    logs.insert(0, WorkspaceLog { lines, last });
 }
 
 #[cfg(test)]

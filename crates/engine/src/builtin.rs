@@ -23,9 +23,10 @@ mod subagent_context;
 mod task_complete;
 mod write_refused;
 
-pub use binding_hint::needs_workspaces;
+pub use binding_hint::{needs_workspaces, tells_latest};
 pub use binding_lost::is_binding_throttle;
 pub use context_refresh::known_context;
+pub use memory_load::tells_digest;
 pub use reminders::{PLAN_COMPLETED, PROBLEM_OPEN};
 
 pub struct BuiltinRule {

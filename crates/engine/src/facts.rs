@@ -71,6 +71,8 @@ pub struct SessionFacts {
     pub archived_workspace: Option<(String, String)>,
     /// Id and name of the bound workspace, if it was deleted and can be restored.
     pub deleted_workspace: Option<(String, String)>,
+    /// A hint told what is in progress in the latest workspace, and the session still knows it.
+    pub told_latest: bool,
     /// Claims of the session that others ended, and that it was not told of.
     pub lost_claims: Vec<LostClaimFacts>,
     /// Writes of the session that the server of a team refused later, and that it was not told of.
@@ -159,15 +161,12 @@ pub struct DigestFacts {
     pub id: String,
     /// Local time of the last call.
     pub at: String,
-    /// The nodes that it moved last, the latest first. The text is the status.
+    /// The nodes that it moved, the latest first. The text is the status.
     pub moved: Vec<WorkedNode>,
-    /// The number of nodes that it moved before these.
-    pub more_moved: usize,
     /// The problems that it left open, the latest first. The title is empty if it is not known, and for the workspace.
     pub problems: Vec<WorkedNode>,
-    pub log_lines: usize,
-    /// The last log entry. The title is empty if it is not known, and for the workspace.
-    pub last_log: Option<WorkedNode>,
+    /// Its log entries in each workspace, the workspace with the last one first.
+    pub logs: Vec<WorkspaceLog>,
     /// The number of facts that it saved.
     pub facts: usize,
     /// Whether the session made more calls than are kept.
@@ -180,27 +179,37 @@ impl DigestFacts {
     /// Returns whether there is more to tell than how much the session logged.
     pub fn has_news(&self) -> bool {
         let is_empty =
-            self.moved.is_empty() && self.problems.is_empty() && self.last_log.is_none() && self.facts == 0;
+            self.moved.is_empty() && self.problems.is_empty() && self.logs.is_empty() && self.facts == 0;
         !is_empty
     }
 
-    /// Returns the moved nodes as `title (status) id`.
+    /// Returns the nodes that were moved last as `title (status) id`.
     pub fn moved_lines(&self) -> Vec<String> {
         let line = |node: &WorkedNode| format!("{} ({}) {}", node.short_title(), node.text, node.id);
-        self.moved.iter().map(line).collect()
+        self.moved.iter().take(NAMED).map(line).collect()
     }
 
-    /// Returns the problems as `title id: description`.
+    /// Returns the number of nodes that were moved before these.
+    pub fn more_moved(&self) -> usize {
+        self.moved.len().saturating_sub(NAMED)
+    }
+
+    /// Returns the last problems as `title id: description`.
     pub fn problem_lines(&self) -> Vec<String> {
         let line = |node: &WorkedNode| {
             format!("{} {}: {}", node.short_title(), node.id, node.text).trim_start().to_owned()
         };
-        self.problems.iter().map(line).collect()
+        self.problems.iter().take(NAMED).map(line).collect()
+    }
+
+    /// Returns the number of log entries.
+    pub fn log_lines(&self) -> usize {
+        self.logs.iter().map(|log| log.lines).sum()
     }
 
     /// Returns the last log entry, with the id of its node unless that is a node that was moved. Empty if there is none.
     pub fn last_log_line(&self) -> String {
-        let Some(last) = &self.last_log else { return String::new() };
+        let Some(WorkspaceLog { last, .. }) = self.logs.first() else { return String::new() };
         match self.moved.iter().any(|moved| moved.is_same(last)) {
             true => last.text.clone(),
             false => last.line(),
@@ -208,6 +217,16 @@ impl DigestFacts {
     }
 }
 
+/// The log entries of a session in a workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkspaceLog {
+    pub lines: usize,
+    /// The last one. The title is empty if it is not known, and for the workspace.
+    pub last: WorkedNode,
+}
+
+/// The number of nodes, and of problems, that a digest names.
+const NAMED: usize = 4;
 /// The maximum width of a title in a digest.
 const TITLE_COLUMNS: usize = 40;
 

@@ -17,7 +17,7 @@ mod told_rules;
 
 pub use builtin::{
     BUILTIN_RULES, BuiltinRule, PLAN_COMPLETED, PROBLEM_OPEN, SkipReason, is_binding_throttle, known_context,
-    needs_workspaces,
+    needs_workspaces, tells_digest, tells_latest,
 };
 pub use context_hash::ContextHash;
 pub use context_text::{context_text, holder_name, overview_text};
@@ -28,7 +28,7 @@ pub use facts::{
     AvailableFacts, AvailableWorkspace, ChildCounts, DamagedNodeFacts, DayFacts, DeclaredFacts, DeclaredFile,
     DigestFacts, FactLine, Facts, HolderFacts, InProgressFacts, LostClaimFacts, MemoryFacts, NextFacts,
     NodeFacts, NodeProblemFacts, OverviewFacts, ParentFacts, ProblemFacts, RefusedWriteFacts, SessionFacts,
-    SummaryFacts, SurroundingsFacts, TimeFacts, WaitsFor, WorkedNode, WorkspaceFacts,
+    SummaryFacts, SurroundingsFacts, TimeFacts, WaitsFor, WorkedNode, WorkspaceFacts, WorkspaceLog,
 };
 pub use render::{CONTEXT_RULES, fit_to_max_bytes, render};
 pub use told_rules::{known_rules, told_rules};

@@ -77,6 +77,9 @@ pub struct SessionState {
     /// The result of a bind told the agent what is in progress and next, and the context was not injected since.
     #[serde(skip_serializing_if = "std::ops::Not::not", rename = "overview")]
     pub told_overview: bool,
+    /// A binding hint told what is in progress in the latest workspace, and the session still knows it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", rename = "latest")]
+    pub told_latest: bool,
     /// The client compacted the conversation since the context was last injected.
     pub compacted: bool,
     /// The user unbound the session.

@@ -48,14 +48,14 @@ fn digest_of_calls_names_last_status_open_problems_and_counts() {
     );
     assert_eq!(digest.problems, [node("node-c", "", "no time")], "the problem of a completed node is over");
     assert_eq!(
-        (digest.log_lines, digest.last_log_line().as_str(), digest.facts),
+        (digest.log_lines(), digest.last_log_line().as_str(), digest.facts),
         (2, "signed with RS256", 1)
     );
-    assert_eq!((digest.at.len(), digest.more_moved, digest.is_partial), (16, 0, false));
+    assert_eq!((digest.at.len(), digest.more_moved(), digest.is_partial), (16, 0, false));
     assert_eq!((state.completed_since_summary, state.has_unconfirmed_plan), (1, false));
     assert_eq!(digest_of(&state, "other"), None, "texts of one project are not told in another");
     let silent = digest_of(&state_after(&[moved("node-a", NodeStatus::Completed, "T")]), "p").unwrap();
-    assert_eq!((silent.log_lines, silent.last_log_line().as_str()), (0, ""));
+    assert_eq!((silent.log_lines(), silent.last_log_line().as_str()), (0, ""));
 }
 
 #[test]
@@ -87,10 +87,10 @@ fn record_call_keeps_the_last_fifty_and_cuts_texts() {
     assert!(state.calls[0].contains(" 10 ") && state.calls[49].contains(" 59 "), "{:?}", state.calls);
     assert!(state.calls.iter().map(String::len).sum::<usize>() < 10_000);
     let digest = digest_of(&state, "p").unwrap();
-    assert!(digest.is_partial && digest.log_lines == 50);
+    assert!(digest.is_partial && digest.log_lines() == 50);
     let many: Vec<_> = (0..6).map(|n| moved(&format!("node-{n}"), NodeStatus::Completed, "T")).collect();
     let digest = digest_of(&state_after(&many), "p").unwrap();
-    assert_eq!((digest.moved.len(), digest.more_moved), (4, 2));
+    assert_eq!((digest.moved_lines().len(), digest.more_moved()), (4, 2));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn digest_of_lines_of_another_version_skips_them() {
     assert_eq!(digest(&lines), None, "facts alone are told by themselves");
     lines.push("2025-12-10T18:09:00 p logged ws-1/node-a");
     let digest = digest(&lines).unwrap();
-    assert_eq!((digest.at.as_str(), digest.facts, digest.log_lines), ("2025-12-10 18:09", 1, 1));
+    assert_eq!((digest.at.as_str(), digest.facts, digest.log_lines()), ("2025-12-10 18:09", 1, 1));
 }
 
 #[test]

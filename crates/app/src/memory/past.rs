@@ -70,11 +70,11 @@ impl MemoryService {
                 session_id: session,
                 platform: state.platform,
                 moved: found.moved_lines(),
+                log_lines: found.log_lines(),
                 last_log: found.last_log_line(),
-                more_moved: found.more_moved,
+                more_moved: found.more_moved(),
                 problems: found.problem_lines(),
                 at: found.at,
-                log_lines: found.log_lines,
                 facts: found.facts,
             })
         };

@@ -3,7 +3,7 @@
 use tanmi_base::Millis;
 use tanmi_engine::{
     CONTEXT_RULES, Facts, NodeFacts, PROBLEM_OPEN, WorkspaceFacts, is_binding_throttle, known_context,
-    known_rules, told_rules,
+    known_rules, tells_digest, tells_latest, told_rules,
 };
 use tanmi_event::{ActionKind, BuiltinRuleId, Decision, Event, EventKind, Source, StartSource};
 use tanmi_session::{HandledEvent, LastReminder, SessionState};
@@ -67,7 +67,7 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
             state.compacted = false;
             // The context is injected again, now or at the first prompt.
             state.seen_context = None;
-            state.told_overview = false;
+            (state.told_overview, state.told_latest) = (false, false);
             forget_lost_workspace(state);
             if event.source == Source::Hook {
                 state.hooks.clear();
@@ -79,7 +79,7 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
             state.prompts_since_summary = state.prompts_since_summary.saturating_add(1);
         }
         EventKind::PreCompact => {
-            state.compacted = true;
+            (state.compacted, state.told_latest) = (true, false);
             forget_lost_workspace(state);
         }
         _ => {}
@@ -144,12 +144,14 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
     if decision.actions.iter().any(|action| action.rule == BuiltinRuleId::WriteRefused) {
         state.refused_writes.clear();
     }
-    let has_memory = decision.actions.iter().any(|action| action.kind == ActionKind::Memory);
+    let mut memory_texts = decision.actions.iter().filter(|action| action.kind == ActionKind::Memory);
     if let Some(digest) = facts.memory.as_ref().ok().and_then(|memory| memory.digest.as_ref())
-        && has_memory
+        && memory_texts.any(|action| tells_digest(&action.content, digest, facts.lang))
     {
         state.told_digest = Some(digest.id.clone());
     }
+    let mut hints = decision.actions.iter().filter(|action| action.rule == BuiltinRuleId::BindingHint);
+    state.told_latest |= hints.any(|action| tells_latest(&action.content, facts));
     if let Some(workspace) = facts.workspace.as_ref().filter(|_| event.kind == EventKind::PromptSubmit) {
         // A plan that was shown is confirmed or changed by the user's next prompt. A throttled reminder is still due.
         let is_told = decision.actions.iter().any(|action| action.rule == BuiltinRuleId::PlanConfirm);

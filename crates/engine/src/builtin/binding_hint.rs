@@ -75,6 +75,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         && !facts.available.first.iter().any(is_new);
     let mut content = match is_told {
         false => session_info::how_to_bind(facts),
+        true if total == 0 && damaged > 0 => session_info::how_to_bind(facts),
         // The session start told the id and the workspaces.
         true if total == 0 && archived > 0 => {
             let zh = format!(
@@ -85,7 +86,6 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
             );
             facts.lang.pick(zh, en)
         }
-        true if total == 0 && damaged > 0 => session_info::how_to_bind(facts),
         true if total == 0 => {
             let zh = "本会话未绑定，本项目没有活跃的工作区；workspace_init 创建工作区，session_bind 绑定它。";
             let en = "Tanmi: not bound, and no active workspace in this project. workspace_init creates one; session_bind binds it.";
@@ -98,24 +98,30 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         }
     };
     // Once: the agent still knows it at the next hint.
-    let latest = facts.available.first.first().filter(|_| !facts.session.last_injected.contains_key(KEY));
-    if let Some(workspace) = latest {
-        let overview = overview_text(&workspace.overview, &facts.session.id, facts.lang);
-        if !overview.is_empty() {
-            if total > 1 {
-                let name = escape_line(&text::fit(&text::one_line(&workspace.name), NAME_COLUMNS));
-                let name = format!("{name} ({})", escape_line(&workspace.id));
-                content.push_str(
-                    &facts
-                        .lang
-                        .pick(format!("\n最近的工作区：{name}"), format!("\nLatest workspace: {name}")),
-                );
-            }
-            content.push('\n');
-            content.push_str(&overview);
+    if let Some((workspace, overview)) = latest_overview(facts).filter(|_| !facts.session.told_latest) {
+        if total > 1 {
+            let name = escape_line(&text::fit(&text::one_line(&workspace.name), NAME_COLUMNS));
+            let name = format!("{name} ({})", escape_line(&workspace.id));
+            let line =
+                facts.lang.pick(format!("\n最近的工作区：{name}"), format!("\nLatest workspace: {name}"));
+            content.push_str(&line);
         }
+        content.push('\n');
+        content.push_str(&overview);
     }
     Ok(RuleOutput { kind: ActionKind::BindingHint, content, throttle: Some(throttle()) })
+}
+
+/// Returns the workspace that was worked on last, and what is in progress and next there. `None` if there is nothing.
+fn latest_overview(facts: &Facts) -> Option<(&AvailableWorkspace, String)> {
+    let latest = facts.available.first.first()?;
+    let overview = overview_text(&latest.overview, &facts.session.id, facts.lang);
+    Some((latest, overview)).filter(|(_, overview)| !overview.is_empty())
+}
+
+/// Returns whether a hint tells what is in progress in the latest workspace.
+pub fn tells_latest(hint: &str, facts: &Facts) -> bool {
+    latest_overview(facts).is_some_and(|(_, overview)| hint.ends_with(&overview))
 }
 
 /// How lines of code, of a shell and of a compiler begin.

@@ -158,7 +158,7 @@ fn without_context(digest: &DigestFacts, facts: &Facts) -> DigestFacts {
         };
         is_here(node) && !is_told
     });
-    digest.last_log = digest.last_log.filter(|node| is_here(node) && !is_told(&node.id));
+    digest.logs.retain(|log| is_here(&log.last) && !is_told(&log.last.id));
     digest
 }
 
@@ -166,19 +166,18 @@ fn without_context(digest: &DigestFacts, facts: &Facts) -> DigestFacts {
 fn with_workspaces(digest: &DigestFacts, facts: &Facts) -> DigestFacts {
     let mut digest = digest.clone();
     if facts.available.total > 1 {
-        let DigestFacts { moved, problems, last_log, .. } = &mut digest;
-        for node in moved.iter_mut().chain(problems).chain(last_log) {
+        let DigestFacts { moved, problems, logs, .. } = &mut digest;
+        let last_logged = logs.iter_mut().map(|log| &mut log.last);
+        for node in moved.iter_mut().chain(problems).chain(last_logged) {
             node.id = format!("{} ({})", node.id, node.workspace);
         }
     }
     digest
 }
 
-/// Adds what the last session did, open problems first, because the end is cut. The texts in it are those of
-/// the project, so each part is one line.
-fn add_digest(body: &mut CappedText, lang: Lang, digest: &DigestFacts) {
+fn digest_heading(digest: &DigestFacts, lang: Lang) -> String {
     let at = escape_line(&text::one_line(&digest.at));
-    body.heading(&match digest.is_partial {
+    match digest.is_partial {
         false => lang.pick(
             format!("上次会话（{at}，由调用记录得出）"),
             format!("Last session ({at}, derived from its calls)"),
@@ -187,8 +186,19 @@ fn add_digest(body: &mut CappedText, lang: Lang, digest: &DigestFacts) {
             format!("上次会话（{at}，由最近的调用记录得出）"),
             format!("Last session ({at}, derived from its last calls)"),
         ),
-    });
-    let (separator, count) = (lang.pick("；", "; "), digest.more_moved);
+    }
+}
+
+/// Returns whether a text about the memory tells a digest.
+pub fn tells_digest(memory: &str, digest: &DigestFacts, lang: Lang) -> bool {
+    memory.contains(&digest_heading(digest, lang))
+}
+
+/// Adds what the last session did, open problems first, because the end is cut. The texts in it are those of
+/// the project, so each part is one line.
+fn add_digest(body: &mut CappedText, lang: Lang, digest: &DigestFacts) {
+    body.heading(&digest_heading(digest, lang));
+    let (separator, count) = (lang.pick("；", "; "), digest.more_moved());
     let problems = text::one_line(&digest.problem_lines().join(separator));
     body.within(DIGEST_PROBLEM_BYTES, |body| body.line(lang.pick("- 问题：", "- Problem: "), &problems));
     let mut moved = digest.moved_lines().join(separator);
@@ -196,8 +206,8 @@ fn add_digest(body: &mut CappedText, lang: Lang, digest: &DigestFacts) {
         moved.push_str(&lang.pick(format!("；另有 {count} 个"), format!("; {count} more")));
     }
     body.line(lang.pick("- 节点：", "- Nodes: "), &text::one_line(&moved));
-    if digest.last_log.is_some() {
-        let (count, last) = (digest.log_lines, digest.last_log_line());
+    if !digest.logs.is_empty() {
+        let (count, last) = (digest.log_lines(), digest.last_log_line());
         let line = lang.pick(format!("{count} 条，最近：{last}"), format!("{count}, last: {last}"));
         body.line(lang.pick("- 日志：", "- Log lines: "), &text::one_line(&line));
     }

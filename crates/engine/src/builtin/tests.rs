@@ -343,7 +343,7 @@ fn binding_hint_first_prompt_asks_to_continue_tells_overview_of_latest_workspace
     let text = hint("continue where we left off", &several);
     assert!(text.contains("\nLatest workspace: Rework auth (ws-x)\nIn progress: Issue tokens"), "{text}");
     let mut again = first.clone();
-    again.session.last_injected.insert("binding_hint".into(), NOW - 600_000);
+    again.session.told_latest = true;
     let text = hint("continue where we left off", &again);
     assert!(text.contains("session_bind") && !text.contains("In progress"), "told once: {text}");
     let mut later = first.clone();

@@ -3,7 +3,7 @@
 use tanmi_platform::GEMINI_CLI;
 
 use super::*;
-use crate::facts::{DeclaredFacts, DeclaredFile, DigestFacts, WorkedNode};
+use crate::facts::{DeclaredFacts, DeclaredFile, DigestFacts, WorkedNode, WorkspaceLog};
 use crate::render::render;
 
 /// A tag of ours, a role, an open fence, a heading of ours and a hidden character.
@@ -109,10 +109,8 @@ fn hostile_facts(lang: Lang) -> Facts {
                 id: text(),
                 at: text(),
                 moved: vec![worked()],
-                more_moved: 1,
                 problems: vec![worked()],
-                log_lines: 1,
-                last_log: Some(worked()),
+                logs: vec![WorkspaceLog { lines: 1, last: worked() }],
                 facts: 1,
                 is_partial: true,
                 is_known: false,

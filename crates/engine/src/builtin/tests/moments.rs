@@ -2,7 +2,7 @@
 //! last session without a summary.
 
 use super::*;
-use crate::facts::{DigestFacts, WorkedNode};
+use crate::facts::{DigestFacts, WorkedNode, WorkspaceLog};
 
 #[test]
 fn plan_confirm_follows_unstarted_plan_until_it_was_told() {
@@ -46,14 +46,11 @@ fn digest() -> DigestFacts {
     DigestFacts {
         id: "s 2025-12-10 18:07".into(),
         at: "2025-12-10 18:07".into(),
-        moved: vec![
-            node("node-a", "Issue tokens", "completed"),
-            node("node-b", "Check tokens", "implementing"),
-        ],
-        more_moved: 2,
+        moved: ["a", "b", "c", "d", "e", "f"]
+            .map(|name| node(&format!("node-{name}"), "Check tokens", "implementing"))
+            .to_vec(),
         problems: vec![node("node-b", "", "clock skew")],
-        log_lines: 3,
-        last_log: Some(node("node-b", "", "signed with RS256")),
+        logs: vec![WorkspaceLog { lines: 3, last: node("node-b", "", "signed with RS256") }],
         facts: 1,
         is_partial: false,
         is_known: false,
@@ -73,7 +70,7 @@ fn memory_load_digest_is_marked_as_derived() {
         memory_text(Lang::En, digest(), None),
         "## Last session (2025-12-10 18:07, derived from its calls)\n\n\
          - Problem: node-b: clock skew\n\
-         - Nodes: Issue tokens (completed) node-a; Check tokens (implementing) node-b; 2 more\n\
+         - Nodes: Check tokens (implementing) node-a; Check tokens (implementing) node-b; Check tokens (implementing) node-c; Check tokens (implementing) node-d; 2 more\n\
          - Log lines: 3, last: signed with RS256\n\
          - Facts saved: 1"
     );
@@ -82,7 +79,7 @@ fn memory_load_digest_is_marked_as_derived() {
         memory_text(Lang::Zh, DigestFacts { is_partial: true, ..digest() }, Some(summary)),
         "## 上次会话（2025-12-10 18:07，由最近的调用记录得出）\n\n\
          - 问题：node-b: clock skew\n\
-         - 节点：Issue tokens (completed) node-a；Check tokens (implementing) node-b；另有 2 个\n\
+         - 节点：Check tokens (implementing) node-a；Check tokens (implementing) node-b；Check tokens (implementing) node-c；Check tokens (implementing) node-d；另有 2 个\n\
          - 日志：3 条，最近：signed with RS256\n\
          - 保存的事实：1\n\n\
          ## 上次摘要\n\n- 主题：认证"
@@ -101,16 +98,33 @@ fn memory_load_digest_leaves_out_what_the_context_tells() {
 
     let memory = facts.memory.as_mut().unwrap();
     let moved = vec![node("node-b", "Check tokens", "implementing")];
-    memory.digest = Some(DigestFacts { moved, more_moved: 0, facts: 0, ..digest() });
+    memory.digest = Some(DigestFacts { moved, facts: 0, ..digest() });
     let texts = texts(&event(&CLAUDE_CODE, EventKind::SessionStart, ""), &facts);
     assert!(!texts.iter().any(|text| text.contains("derived")), "nothing is left: {texts:?}");
 }
 
 #[test]
+fn memory_load_digest_counts_only_nodes_of_the_bound_workspace() {
+    let mut digest = digest();
+    let nodes = digest.moved.iter_mut().chain(&mut digest.problems);
+    nodes
+        .chain(digest.logs.iter_mut().map(|log| &mut log.last))
+        .for_each(|node| node.workspace = "ws-y".into());
+    let told = |digest: &DigestFacts| {
+        let memory = MemoryFacts { digest: Some(digest.clone()), ..MemoryFacts::default() };
+        let facts = Facts { memory: Ok(memory), ..bound(Lang::En) };
+        texts(&event(&CLAUDE_CODE, EventKind::SessionStart, ""), &facts).remove(1)
+    };
+    let heading = "## Last session (2025-12-10 18:07, derived from its calls)\n\n";
+    assert_eq!(told(&digest), format!("{heading}- Facts saved: 1"));
+    digest.moved[5].workspace = "ws-x".into();
+    assert!(told(&digest).contains("- Nodes: Check tokens (implementing) node-f\n"), "{}", told(&digest));
+}
+
+#[test]
 fn memory_load_digest_without_parts_has_no_empty_lines() {
     let logged = DigestFacts {
-        log_lines: 1,
-        last_log: Some(node("root", "", "x")),
+        logs: vec![WorkspaceLog { lines: 1, last: node("root", "", "x") }],
         at: "t".into(),
         ..DigestFacts::default()
     };

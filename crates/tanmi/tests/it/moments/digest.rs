@@ -143,6 +143,26 @@ fn digest_of_work_in_two_workspaces_tells_the_nodes_of_both() {
 }
 
 #[test]
+fn digest_that_was_left_out_is_told_after_a_bind_to_its_workspace() {
+    let env = TestEnv::new();
+    let first = env.init();
+    let nodes: Vec<String> = (0..6).map(|n| env.node("root", "execution", &format!("N{n}"))).collect();
+    env.ok(&["memory", "save-fact", "Tokens live for an hour"]);
+    for node in &nodes {
+        run_as(&env, "day-1", &["node", "transition", node, "--action", "start"]);
+    }
+    end(&Agent::claude(&env, "day-1"));
+    let second = env.json(&["workspace", "init", "--name", "Docs", "--goal", "g"]);
+    let second = second["workspaceId"].as_str().unwrap();
+    let agent = Agent::claude(&env, "day-2");
+    for (workspace, is_told) in [(second, false), (&first, true)] {
+        env.ok(&["session", "bind", "--session", "day-2", "--workspace", workspace]);
+        let start = agent.start("resume");
+        assert!(start.contains("Tokens live") && start.contains(DERIVED) == is_told, "{start}");
+    }
+}
+
+#[test]
 fn digest_names_the_node_of_the_last_log_entry() {
     let env = TestEnv::new();
     let ws = env.init();

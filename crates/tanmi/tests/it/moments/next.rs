@@ -89,6 +89,53 @@ fn hint_tells_the_latest_of_several_workspaces_once() {
 }
 
 #[test]
+fn hint_tells_the_overview_when_there_is_one_and_again_after_a_compaction() {
+    let env = TestEnv::new();
+    let agent = Agent::claude(&env, "s");
+    agent.start("startup");
+    let hint = |is_told: bool| {
+        let told = agent.prompt("which workspace?");
+        assert!(told.contains("session_bind") && told.contains("In progress: ") == is_told, "{told}");
+        env.tick(600_000);
+    };
+    hint(false);
+    started_work(&env);
+    hint(true);
+    hint(false);
+    agent.send("PreCompact", "preCompact", json!({}));
+    hint(true);
+}
+
+/// A journal that is made anew, as for a clone, is no change.
+#[test]
+fn latest_workspace_after_a_clone_is_that_of_the_last_change() {
+    let env = TestEnv::new();
+    let (ws, _) = started_work(&env);
+    let other = env.json(&["workspace", "init", "--name", "Docs", "--goal", "g"]);
+    env.tick(60_000);
+    env.ok(&["workspace", "update", &ws, "--add-rule", "Tests for every change"]);
+    for id in [&ws, other["workspaceId"].as_str().unwrap()] {
+        tanmi_base::fs::remove_tree(&env.workspace_dir(id).join(".local")).unwrap();
+        env.ok(&["tree", "--workspace", id]);
+    }
+    let agent = Agent::claude(&env, "s");
+    agent.start("startup");
+    let told = agent.prompt("go on");
+    assert!(told.contains(&format!("Latest workspace: Auth ({ws})")), "{told}");
+}
+
+#[test]
+fn hint_names_damaged_workspace_also_beside_an_archived_one() {
+    let env = TestEnv::new();
+    let (damaged, archived) = (env.init(), env.init());
+    env.ok(&["workspace", "archive", &archived]);
+    env.edit(&env.workspace_dir(&damaged).join("Workspace.md"), |_| String::from("no front matter"));
+    let agent = Agent::claude(&env, "s");
+    agent.start("startup");
+    assert!(agent.prompt("which workspace?").contains("Workspaces here that cannot be read: 1."));
+}
+
+#[test]
 fn project_whose_workspace_cannot_be_read_does_not_look_empty() {
     let env = TestEnv::new();
     let ws = env.init();
