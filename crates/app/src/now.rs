@@ -117,7 +117,7 @@ impl ActivityLog {
                 progress,
                 active_at: entry.active_at,
                 plan_waits: running.total == 0
-                    && project.snapshots().unstarted_tasks(&workspace.id, PlanScope::Branches) > 0,
+                    && project.snapshots().unstarted_tasks(&workspace.id, PlanScope::Branches) > Some(0),
                 running,
                 problems: nodes(NodeStateFilter { has_problem: true, ..NodeStateFilter::default() })?,
                 failed: nodes(NodeStateFilter { statuses: &["failed"], ..NodeStateFilter::default() })?,

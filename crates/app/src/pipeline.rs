@@ -14,8 +14,9 @@
 //! Performance: at a prompt, only the bound workspace, its focused node, settings, rules files, declared
 //! context and session files are read, and only the session state is locked. The node index is opened where
 //! the text needs it. A session start and a session end also read and write memory, and a start reads the
-//! states of the last sessions of the project, and the nodes on which the one that ended worked. Folders are scanned only for a binding hint and at a session end, which has its
-//! own time limit.
+//! states of the last sessions of the project, and the nodes on which the one that ended worked. Folders are scanned
+//! only for a binding hint, for a bound workspace that is gone (the trash), and at a session end, which has its own
+//! time limit.
 
 use std::path::Path;
 use std::time::Instant;

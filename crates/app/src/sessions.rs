@@ -134,9 +134,10 @@ impl SessionService {
         let lang = self.core.lang();
         let removed = self.core.stores.bindings.unbind(session)?;
         if removed.is_some() {
-            self.core
-                .states()
-                .update(session, |state| (state.seen_context, state.was_unbound_by_user) = (None, true))?;
+            self.core.states().update(session, |state| {
+                (state.seen_context, state.was_unbound_by_user) = (None, true);
+                state.has_unconfirmed_plan = false;
+            })?;
         }
         let message = unbind_message(lang, removed.is_some()).to_owned();
         Ok(UnbindResult { success: true, message, session_id: session.to_owned() })

@@ -47,8 +47,8 @@ impl ContextSnapshots for PgStore {
         Some(Overview::of(&self.read(id)?))
     }
 
-    fn unstarted_tasks(&self, id: &WorkspaceId, scope: PlanScope) -> usize {
-        self.read(id).map_or(0, |tx| unstarted_tasks(&tx, scope))
+    fn unstarted_tasks(&self, id: &WorkspaceId, scope: PlanScope) -> Option<usize> {
+        Some(unstarted_tasks(&self.read(id)?, scope))
     }
 
     fn changed_at(&self, _: &WorkspaceId) -> Option<Millis> {

@@ -15,10 +15,10 @@ use tanmi_session::{Binding, LostClaim, RefusedWrite, SessionState, States};
 use tanmi_workspace::context::{ChildConclusion, ReferenceBlock};
 use tanmi_workspace::error::OpenDependency;
 use tanmi_workspace::model::{
-    LogEntry, Node, NodeStatus, PERSON, Problem, RefStatus, Workspace, WorkspaceStatus,
+    LogEntry, Node, NodeStatus, PERSON, Problem, RefStatus, Workspace, WorkspaceId, WorkspaceStatus,
 };
 use tanmi_workspace::store::{
-    ContextSnapshot, NodeBrief, Overview, SnapshotDepth, StatusCounts, Surroundings, TrashEntry, WaitingNode,
+    ContextSnapshot, NodeBrief, Overview, SnapshotDepth, StatusCounts, Surroundings, WaitingNode,
 };
 
 use super::Caller;
@@ -53,6 +53,7 @@ pub fn build(
             lost_workspace: None,
             archived_workspace: None,
             deleted_workspace: None,
+            told_latest: state.told_latest,
             lost_claims: state.lost_claims.iter().map(lost_claim_facts).collect(),
             refused_writes: state.refused_writes.iter().map(refused_write_facts).collect(),
             seen_context: state.seen_context.clone(),
@@ -96,11 +97,9 @@ fn seen_focus(state: &SessionState) -> Option<String> {
 
 /// Returns the id and name of a bound workspace that is in the trash.
 pub fn deleted_workspace(caller: &Caller<'_>, binding: &Binding) -> Option<(String, String)> {
-    let trash = caller.stores.projects.in_folder(&binding.project).workspaces().trash().ok()?;
-    let is_it =
-        |entry: &TrashEntry| entry.node_id.is_none() && entry.workspace_id.as_str() == binding.workspace_id;
-    let entry = trash.into_iter().find(is_it)?;
-    Some((binding.workspace_id.clone(), entry.title))
+    let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
+    let name = caller.stores.projects.in_folder(&binding.project).snapshots().deleted_name(&id)?;
+    Some((binding.workspace_id.clone(), name))
 }
 
 fn lost_claim_facts(claim: &LostClaim) -> LostClaimFacts {
@@ -316,10 +315,14 @@ pub fn other_holder(
     if holder == PERSON {
         return Some(HolderFacts::User);
     }
+    let project = project();
     if let Some(name) = person_of(holder) {
-        return Some(HolderFacts::Named(name.to_owned()));
+        return match project.person() == Some(name) {
+            true => Some(HolderFacts::User),
+            false => Some(HolderFacts::Named(name.to_owned())),
+        };
     }
-    let presence = presence::of_project(project().as_ref());
+    let presence = presence::of_project(project.as_ref());
     if let Some(name) = presence.name(holder) {
         return presence.is_live(holder, now).then_some(HolderFacts::Named(name));
     }

@@ -78,6 +78,9 @@ pub fn load(
     let mut warnings = rules::warnings(&files);
     warnings.extend(config.warnings.iter().map(ToString::to_string));
     let declared = declared::load(caller, event, state, &config, trust.as_ref(), &mut warnings);
+    if let Some((binding, snapshot)) = bound {
+        forget_restored_claims(caller, event, state, binding, &snapshot.workspace.id);
+    }
     let mut facts = facts::build(caller, event, state, &config, bound, memory, declared);
     if let (Some((binding, snapshot)), Some(workspace)) = (bound, &mut facts.workspace) {
         // Opens the index, so only for a session whose plan the user may not have seen.
@@ -88,8 +91,9 @@ pub fn load(
             && !has_problem;
         let snapshots = || caller.stores.projects.in_folder(&binding.project);
         if is_open {
-            let tasks = snapshots().snapshots().unstarted_tasks(&snapshot.workspace.id, PlanScope::Branches);
-            workspace.unstarted_tasks = Some(tasks);
+            let project = snapshots();
+            workspace.unstarted_tasks =
+                project.snapshots().unstarted_tasks(&snapshot.workspace.id, PlanScope::Branches);
         }
         if event.kind == EventKind::PromptSubmit && state.told_overview && !state.compacted {
             workspace.overview = OverviewFacts::default();
@@ -114,7 +118,9 @@ pub fn load(
     }
     if let Some(binding) = binding.as_ref().filter(|_| is_lost) {
         warnings.push(format!("workspace {}: missing or unreadable", binding.workspace_id));
-        facts.session.deleted_workspace = facts::deleted_workspace(caller, binding);
+        let is_told = matches!(event.kind, EventKind::SessionStart | EventKind::PromptSubmit);
+        let look = || facts::deleted_workspace(caller, binding);
+        facts.session.deleted_workspace = (is_told && is_of_present_folder(binding)).then(look).flatten();
         let is_deleted = facts.session.deleted_workspace.is_some();
         facts.session.lost_workspace = (!is_deleted).then(|| binding.workspace_id.clone());
     }
@@ -208,6 +214,29 @@ fn snapshot_depth(event: &Event, state: &SessionState, config: &Config) -> Snaps
     }
 }
 
+/// Forgets that claims of the session ended with their nodes, if the nodes are back and the session still has them.
+fn forget_restored_claims(
+    caller: &Caller<'_>,
+    event: &Event,
+    state: &mut SessionState,
+    binding: &Binding,
+    workspace: &WorkspaceId,
+) {
+    let project = || caller.stores.projects.in_folder(&binding.project);
+    let is_back = |node: &str| {
+        let snapshot = project().snapshots().context_snapshot(workspace, Some(node), SnapshotDepth::Focus);
+        let node = snapshot.and_then(|snapshot| snapshot.node).filter(|found| found.id.as_str() == node);
+        node.is_some_and(|node| node.started_by.as_ref() == Some(&event.session))
+    };
+    state.lost_claims.retain(|claim| !claim.is_deleted || !is_back(&claim.node));
+}
+
+/// Returns whether a binding was made for the folder that is at its path now. It is consent to a workspace of that folder,
+/// not of another one at the same path.
+fn is_of_present_folder(binding: &Binding) -> bool {
+    binding.project_id.is_none() || binding.project_id == folder_id(&binding.project)
+}
+
 /// Returns the current snapshot of the bound workspace; `None` if it is missing or cannot be read, or if the
 /// project was replaced.
 fn load_snapshot(
@@ -216,8 +245,7 @@ fn load_snapshot(
     node: Option<&str>,
     binding: &Binding,
 ) -> Option<ContextSnapshot> {
-    // A binding is consent to a workspace of this folder, not of another one at the same path.
-    if binding.project_id.is_some() && binding.project_id != folder_id(&binding.project) {
+    if !is_of_present_folder(binding) {
         return None;
     }
     let id = WorkspaceId::parse(&binding.workspace_id).ok()?;

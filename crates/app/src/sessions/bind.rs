@@ -66,13 +66,14 @@ impl SessionService {
         let is_overview_due = node.as_ref().is_none_or(NodeId::is_root);
         let overview = is_overview_due.then(|| self.overview(&ws, &workspace, session)).flatten();
         // The user may not have seen the plan that an earlier session made, unless they chose a task of it.
-        let is_unstarted =
-            is_overview_due && ws.project.snapshots().unstarted_tasks(&ws.id, PlanScope::Workspace) > 0;
+        let unstarted = || ws.project.snapshots().unstarted_tasks(&ws.id, PlanScope::Workspace);
+        let is_unstarted = is_overview_due && unstarted() > Some(0);
         let overview = overview.map(|overview| tanmi_engine::overview_text(&overview, session, lang));
         let overview = overview.filter(|text| !text.is_empty());
         let is_by_agent = self.core.env.operator == Operator::Ai;
         // If the user binds a session again to move its focus, its next prompt tells the change.
-        let is_known = previous.is_some_and(|previous| is_same_workspace(&previous, &binding));
+        let is_known = previous.as_ref().is_some_and(|previous| is_same_workspace(previous, &binding));
+        let is_other = previous.is_some() && !is_known;
         let is_moved = !is_by_agent && is_known;
         let has_hooks = self.core.states().update(session, |state| {
             (state.was_unbound_by_user, state.alive_at) = (false, self.core.now());
@@ -85,6 +86,8 @@ impl SessionService {
             if !is_known {
                 state.last_injected.remove(PLAN_COMPLETED);
             }
+            // The plan that the session made is one of the workspace before.
+            state.has_unconfirmed_plan &= !is_other;
             state.has_unconfirmed_plan |= is_unstarted && !state.last_injected.contains_key(PLAN_COMPLETED);
             !state.platform.is_empty()
         })?;

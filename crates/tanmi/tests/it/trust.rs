@@ -71,6 +71,20 @@ fn project_cloned_anew_at_same_path_is_not_trusted() {
     assert_eq!(injected(&env).len(), 3);
 }
 
+/// The trash is ignored by git, but a repository can contain it all the same.
+#[test]
+fn name_of_deleted_workspace_in_project_cloned_anew_is_not_told() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    env.ok(&["workspace", "delete", &ws, "--yes"]);
+    let told = start(&env, "s");
+    assert!(told.contains("its workspace “Auth”"), "{told}");
+    clone_anew(&env);
+    let told = start(&env, "s");
+    assert!(told.contains("is missing") && !told.contains("Auth"), "{told}");
+}
+
 #[test]
 fn project_id_that_came_with_clone_is_replaced() {
     let env = TestEnv::new();

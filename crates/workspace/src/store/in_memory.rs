@@ -207,8 +207,8 @@ impl ContextSnapshots for InMemoryStore {
         self.data().live.get(id).map(|data| Overview::of(&data.nodes))
     }
 
-    fn unstarted_tasks(&self, id: &WorkspaceId, scope: PlanScope) -> usize {
-        self.data().live.get(id).map_or(0, |data| unstarted_tasks(&data.nodes, scope))
+    fn unstarted_tasks(&self, id: &WorkspaceId, scope: PlanScope) -> Option<usize> {
+        Some(unstarted_tasks(&self.data().live.get(id)?.nodes, scope))
     }
 
     fn changed_at(&self, id: &WorkspaceId) -> Option<Millis> {

@@ -119,11 +119,16 @@ pub trait ContextSnapshots: Send + Sync {
     fn overview(&self, id: &WorkspaceId) -> Option<Overview>;
 
     /// Returns the number of tasks of a plan of which none is started, see
-    /// [`unstarted_tasks`](crate::store::unstarted_tasks). 0 if that cannot be read.
-    fn unstarted_tasks(&self, id: &WorkspaceId, scope: PlanScope) -> usize;
+    /// [`unstarted_tasks`](crate::store::unstarted_tasks). `None` if that cannot be read.
+    fn unstarted_tasks(&self, id: &WorkspaceId, scope: PlanScope) -> Option<usize>;
 
     /// Returns when a transaction last changed the workspace, if that is known without reading its nodes.
     fn changed_at(&self, id: &WorkspaceId) -> Option<Millis>;
+
+    /// Returns the name of a workspace that was deleted and can be restored, if that is known without reading others.
+    fn deleted_name(&self, _id: &WorkspaceId) -> Option<String> {
+        None
+    }
 
     /// Reads what a snapshot lacks: counts from the index, and the parent of the node.
     fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations;

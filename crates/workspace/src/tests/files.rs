@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::store::{Access, LocalMaintenance, Workspaces};
+use crate::store::{Access, ContextSnapshots, LocalMaintenance, Workspaces};
 
 struct FileFixture {
     dir: tempfile::TempDir,
@@ -237,7 +237,9 @@ fn delete_moves_to_trash_until_restored_or_pruned() {
     f.store.delete(&b.id, NOW).unwrap();
     assert!(matches!(f.store.begin(&b.id, Access::Read, NOW), Err(Error::WorkspaceNotFound { .. })));
     assert_eq!(names().len(), 2);
+    assert_eq!(f.store.deleted_name(&b.id).as_deref(), Some("重构认证模块"));
     assert!(f.store.undelete(&b.id).unwrap());
+    assert_eq!(f.store.deleted_name(&b.id), None, "it exists");
     assert!(!f.store.undelete(&b.id).unwrap());
     assert_eq!(b.status(&NodeId::root()), "planning");
     assert_eq!(f.store.prune_trash(NOW + 29 * 86_400_000, 30).unwrap(), 0);

@@ -59,6 +59,27 @@ fn session_is_told_that_the_user_deleted_its_node() {
 }
 
 #[test]
+fn session_whose_deleted_node_was_restored_is_not_told_that_it_lost_it() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let [node, other] = ["Issue tokens", "Check tokens"].map(|title| env.node("root", "execution", title));
+    env.ok(&["session", "bind", "--session", "a", "--workspace", &ws]);
+    let agent = Agent::claude(&env, "a");
+    agent.start("startup");
+    for node in [&node, &other] {
+        run_as(&env, "a", &["node", "transition", node, "--action", "start"]);
+    }
+    agent.prompt("go on");
+    for node in [&node, &other] {
+        env.ok(&["node", "delete", node, "--yes", "--force"]);
+    }
+    env.ok(&["node", "restore", &node]);
+    let told = agent.prompt("go on");
+    assert!(told.contains("You no longer hold node “Check tokens”"), "{told}");
+    assert!(!told.contains("node “Issue tokens”"), "{told}");
+}
+
+#[test]
 fn session_that_lost_two_nodes_is_told_both() {
     let env = TestEnv::with_lang("zh_CN.UTF-8");
     let ws = env.init();

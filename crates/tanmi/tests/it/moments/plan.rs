@@ -121,6 +121,50 @@ fn plan_is_told_after_bind_to_the_workspace_unless_a_task_failed() {
 }
 
 #[test]
+fn plan_of_the_workspace_before_is_not_told_after_a_bind_to_another_one() {
+    let env = TestEnv::new();
+    let busy = env.init();
+    let phase = env.node("root", "planning", "Phase");
+    env.node(&phase, "execution", "Open task");
+    let running = env.node("root", "execution", "Running");
+    env.ok(&["start", &running]);
+    env.ok(&["workspace", "focus"]);
+    let own = env.json(&["workspace", "init", "--name", "Own", "--goal", "g"]);
+    let own = own["workspaceId"].as_str().unwrap();
+    let agent = Agent::claude(&env, "s");
+    agent.start("startup");
+    for is_unbound_before in [false, true] {
+        env.ok(&["session", "bind", "--session", "s", "--workspace", own]);
+        run_as(&env, "s", &["node", "create", "--type", "execution", "--title", "t", "--requirement", "r"]);
+        if is_unbound_before {
+            env.ok(&["session", "unbind", "--session", "s"]);
+        }
+        env.ok(&["session", "bind", "--session", "s", "--workspace", &busy]);
+        let told = agent.prompt("go on");
+        assert!(told.contains("Running") && !told.contains("📋"), "{told}");
+    }
+}
+
+/// After a restart of the machine the index is not used before it is checked.
+#[test]
+fn plan_is_told_at_a_later_prompt_if_the_index_cannot_be_read() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let agent = Agent::claude(&env, "s");
+    agent.prompt("hello");
+    run_as(&env, "s", &["node", "create", "--type", "execution", "--title", "t", "--requirement", "r"]);
+    for entry in std::fs::read_dir(env.workspace_dir(&ws).join(".local")).unwrap().flatten() {
+        if entry.file_name().to_string_lossy().starts_with("index.sqlite") {
+            tanmi_base::fs::remove_tree(&entry.path()).unwrap();
+        }
+    }
+    assert!(!agent.prompt("go on").contains("📋"));
+    env.ok(&["tree"]);
+    assert!(agent.prompt("go on").contains(REMINDER));
+}
+
+#[test]
 fn cleared_session_still_tells_its_plan() {
     let env = TestEnv::new();
     let ws = env.init();

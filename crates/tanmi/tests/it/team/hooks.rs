@@ -120,6 +120,7 @@ fn hooks_of_joined_project_tell_workspaces_while_server_is_away() {
     let ada = machine(&server, &team.admin, "laptop");
     let workspace = ada.init();
     let node = ada.node("root", "execution", "Build");
+    ada.ok(&["start", &node]);
     drop(server);
     let agent = Agent::claude(&ada, "s1");
     let unbound = agent.start("startup");
@@ -127,4 +128,5 @@ fn hooks_of_joined_project_tell_workspaces_while_server_is_away() {
     ada.ok(&["session", "bind", "--session", "s1", "--workspace", &workspace, "--node", &node]);
     let bound = agent.start("resume");
     assert!(bound.contains("Build"), "{bound}");
+    assert!(bound.contains("Held by: the user in person\n"), "ada is the user of this machine: {bound}");
 }

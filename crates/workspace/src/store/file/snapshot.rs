@@ -56,16 +56,26 @@ impl ContextSnapshots for FileStore {
         Some(Overview::of(&IndexedFiles { layout: &layout, index: &index }))
     }
 
-    fn unstarted_tasks(&self, id: &WorkspaceId, scope: PlanScope) -> usize {
+    fn unstarted_tasks(&self, id: &WorkspaceId, scope: PlanScope) -> Option<usize> {
         let layout = self.layout(id);
-        let index = self.place.has_own_store().then(|| open_index(&layout)).flatten();
-        index.map_or(0, |index| unstarted_tasks(&IndexedFiles { layout: &layout, index: &index }, scope))
+        let index = self.place.has_own_store().then(|| open_index(&layout)).flatten()?;
+        Some(unstarted_tasks(&IndexedFiles { layout: &layout, index: &index }, scope))
     }
 
     /// Each change is appended to the journal.
     fn changed_at(&self, id: &WorkspaceId) -> Option<Millis> {
         let journal = FileSig::of(&self.layout(id).journal()).ok()??;
         Some(journal.mtime_ns / 1_000_000)
+    }
+
+    fn deleted_name(&self, id: &WorkspaceId) -> Option<String> {
+        if !self.place.has_own_store() || self.layout(id).exists() {
+            return None;
+        }
+        let project = self.project_layout();
+        project.check_folders().ok()?;
+        let trashed = Layout::new(project.find_trashed(id.as_str())?);
+        Some(scan::read_workspace(&trashed, id)?.name)
     }
 
     fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations {
