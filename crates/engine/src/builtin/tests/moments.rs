@@ -122,6 +122,15 @@ fn memory_load_digest_counts_only_nodes_of_the_bound_workspace() {
 }
 
 #[test]
+fn digest_last_log_line_names_a_node_that_is_not_among_the_named_ones() {
+    let digest = digest();
+    assert_eq!(digest.last_log_line(), "signed with RS256");
+    let last = node("node-f", "", "signed");
+    let digest = DigestFacts { logs: vec![WorkspaceLog { lines: 1, last }], ..digest };
+    assert_eq!(digest.last_log_line(), "node-f: signed");
+}
+
+#[test]
 fn memory_load_digest_without_parts_has_no_empty_lines() {
     let logged = DigestFacts {
         logs: vec![WorkspaceLog { lines: 1, last: node("root", "", "x") }],
