@@ -276,9 +276,20 @@ impl NodeService {
     }
 
     /// Restores a node with the descendants that were deleted with it.
-    pub fn restore(&self, ws: &WorkspaceRef, named: &str) -> Result<InWorkspace<NodeResult>> {
+    pub fn restore(&self, scope: &CallScope, named: &str) -> Result<InWorkspace<NodeResult>> {
+        let ws = &scope.workspace;
         let node_id = self.sessions.resolver().trashed_node_id(ws, named)?;
-        self.change_node(ws, Command::RestoreNode { node_id })
+        let restored = self.change_node(ws, Command::RestoreNode { node_id: node_id.clone() })?;
+        // The change is durable, so an error of this read does not fail it.
+        let query = ListQuery { under: node_id, limit: NOTED_DELETIONS, ..ListQuery::default() };
+        let page = ws.store().nodes(&ws.id, &query, self.core.now());
+        for node in page.into_iter().flat_map(|page| page.nodes).map(|row| row.node) {
+            let Some(holder) = node.holder.as_deref().filter(|_| !node.status.is_done()) else { continue };
+            let (node, title) = (node.id.to_string(), node.title.clone());
+            let back = LostClaim { node, title, is_restored: true, ..LostClaim::default() };
+            self.sessions.note_lost_claim(ws, scope.session.as_deref(), holder, back);
+        }
+        Ok(restored)
     }
 
     pub fn edit_reference(
@@ -364,7 +375,9 @@ impl NodeService {
         };
         let next = match step.to {
             // The transition is durable, so an error of this read does not fail it.
-            NodeStatus::Completed => self.next(scope, 1).map(|found| found.result.next).unwrap_or_default(),
+            NodeStatus::Completed => {
+                self.next(scope, 1).ok().and_then(|found| found.result.next).unwrap_or_default()
+            }
             _ => Vec::new(),
         };
         let is_started = matches!(action, Action::Start | Action::Retry | Action::Reopen);

@@ -10,7 +10,7 @@ use crate::builtin::SkipReason;
 
 mod digest;
 
-pub use digest::{DigestFacts, WorkedNode, WorkspaceLog};
+pub use digest::{DigestFacts, WorkedLog, WorkedNode};
 
 #[derive(Clone, Debug)]
 pub struct Facts {
@@ -124,7 +124,7 @@ impl SessionFacts {
     }
 }
 
-/// A claim that ended without the session.
+/// A claim that ended without the session, or that is back.
 #[derive(Clone, Debug, Default)]
 pub struct LostClaimFacts {
     pub id: String,
@@ -135,6 +135,8 @@ pub struct LostClaimFacts {
     pub is_taken: bool,
     /// Whether the node was deleted.
     pub is_deleted: bool,
+    /// Whether the deleted node was restored, so that the session holds it again.
+    pub is_restored: bool,
 }
 
 /// A write that the server of a team refused after it had waited.

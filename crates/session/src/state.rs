@@ -109,7 +109,7 @@ pub struct SessionState {
 const MAX_LOST: usize = 20;
 
 impl SessionState {
-    /// Notes a lost claim for the next prompt.
+    /// Notes a lost claim, or one that is back, for the next prompt.
     pub fn add_lost_claim(&mut self, lost: LostClaim) {
         self.lost_claims.retain(|known| known.node != lost.node);
         self.lost_claims.push(lost);
@@ -121,7 +121,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// A claim on a node that ended without its session.
+/// A claim on a node that ended without its session, or that is back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LostClaim {
@@ -136,6 +136,9 @@ pub struct LostClaim {
     /// Whether the node was deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not", rename = "deleted")]
     pub is_deleted: bool,
+    /// Whether the deleted node was restored, so that the session holds it again.
+    #[serde(skip_serializing_if = "std::ops::Not::not", rename = "restored")]
+    pub is_restored: bool,
 }
 
 /// A write that waited for the server of a team, which then refused it.

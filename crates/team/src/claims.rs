@@ -82,5 +82,6 @@ fn find_loss(
         by: by.unwrap_or_default(),
         is_taken: holder.is_some(),
         is_deleted: node.is_none(),
+        is_restored: false,
     })
 }

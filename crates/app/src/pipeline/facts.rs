@@ -103,8 +103,8 @@ pub fn deleted_workspace(caller: &Caller<'_>, binding: &Binding) -> Option<(Stri
 }
 
 fn lost_claim_facts(claim: &LostClaim) -> LostClaimFacts {
-    let LostClaim { node, title, by, is_taken, is_deleted } = claim.clone();
-    LostClaimFacts { id: node, title, by, is_taken, is_deleted }
+    let LostClaim { node, title, by, is_taken, is_deleted, is_restored } = claim.clone();
+    LostClaimFacts { id: node, title, by, is_taken, is_deleted, is_restored }
 }
 
 fn refused_write_facts(write: &RefusedWrite) -> RefusedWriteFacts {
@@ -152,6 +152,13 @@ pub fn disabled_rules(config: &Config) -> Vec<BuiltinRuleId> {
     ids
 }
 
+fn doc_line(path: &str, description: &str) -> String {
+    match description.is_empty() {
+        true => path.to_owned(),
+        false => format!("{path}: {description}"),
+    }
+}
+
 fn workspace_facts(snapshot: &ContextSnapshot, now: Millis) -> WorkspaceFacts {
     let workspace: &Workspace = &snapshot.workspace;
     let docs = workspace.docs.iter().filter(|doc| doc.status == RefStatus::Active);
@@ -161,7 +168,7 @@ fn workspace_facts(snapshot: &ContextSnapshot, now: Millis) -> WorkspaceFacts {
         goal: workspace.goal.clone(),
         rules: workspace.rules.clone(),
         rules_hash: workspace.rules_hash(),
-        docs: docs.map(|doc| format!("{}: {}", doc.path, doc.description)).collect(),
+        docs: docs.map(|doc| doc_line(&doc.path, &doc.description)).collect(),
         progress: snapshot.progress.map(|progress| (progress.completed, progress.total)),
         problem: workspace_problem(workspace),
         overview: snapshot.overview.as_ref().map(|it| overview_facts(it, now)).unwrap_or_default(),
@@ -450,7 +457,13 @@ pub fn needs_project_data(event: &Event) -> bool {
 
 /// Returns whether a project has a workspace or a memory.
 pub fn has_project_data(caller: &Caller<'_>, project: &Path) -> bool {
-    paths::project_store(project).is_dir() || caller.stores.projects.in_folder(project).memory().exists()
+    let (store, project) = (paths::project_store(project), caller.stores.projects.in_folder(project));
+    let has_store = match store == caller.home {
+        // In the home folder every session has files there.
+        true => !project.workspaces().headers().unwrap_or_default().is_empty(),
+        false => store.is_dir(),
+    };
+    has_store || project.memory().exists()
 }
 
 /// The number of workspaces that an unbound session start names.

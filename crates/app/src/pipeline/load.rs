@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tanmi_engine::{CustomRule, Facts, OverviewFacts, known_context, needs_workspaces};
 use tanmi_event::{Event, EventKind, StartSource};
 use tanmi_session::{Binding, SessionState, States};
-use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::model::{Node, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::store::{ContextSnapshot, PlanScope, SnapshotDepth};
 
 use super::facts::KnownContext;
@@ -38,6 +38,7 @@ pub fn load(
     edited: Option<&Path>,
 ) -> DecisionInput {
     let (binding, previous) = find_binding(caller, event);
+    let former = previous.as_ref().map(|previous| previous.session.clone());
     let is_taken_over = previous.is_some();
     if let Some(previous) = previous {
         (state.last_injected, state.last_reminder) = (previous.last_injected, previous.last_reminder);
@@ -52,6 +53,7 @@ pub fn load(
     let snapshot = binding.as_ref().and_then(|binding| load_snapshot(caller.stores, depth, node, binding));
     let is_lost = binding.is_some() && snapshot.is_none();
     let archived = snapshot.as_ref().filter(|snapshot| !is_active(snapshot));
+    let archived_lang = archived.and_then(|it| it.workspace.lang());
     let archived = archived.map(|it| (it.workspace.id.to_string(), it.workspace.name.clone()));
     let bound = binding.as_ref().zip(snapshot.filter(is_active));
     if binding.is_some() && bound.is_none() {
@@ -78,9 +80,6 @@ pub fn load(
     let mut warnings = rules::warnings(&files);
     warnings.extend(config.warnings.iter().map(ToString::to_string));
     let declared = declared::load(caller, event, state, &config, trust.as_ref(), &mut warnings);
-    if let Some((binding, snapshot)) = bound {
-        forget_restored_claims(caller, event, state, binding, &snapshot.workspace.id);
-    }
     let mut facts = facts::build(caller, event, state, &config, bound, memory, declared);
     if let (Some((binding, snapshot)), Some(workspace)) = (bound, &mut facts.workspace) {
         // Opens the index, so only for a session whose plan the user may not have seen.
@@ -107,7 +106,10 @@ pub fn load(
             event.kind,
             EventKind::SessionStart | EventKind::PromptSubmit | EventKind::SubagentStart
         );
-        if let (Some(focus), Some(node), true) = (&snapshot.node, &mut facts.node, tells_focus) {
+        // What the session held under its former id is its own.
+        let is_own = |focus: &Node| former.is_some() && focus.started_by == former;
+        let focus = snapshot.node.as_ref().filter(|focus| tells_focus && !is_own(focus));
+        if let (Some(focus), Some(node)) = (focus, &mut facts.node) {
             let states = States::new(caller.home);
             node.held_by = facts::other_holder(&states, focus, &event.session, caller.now, snapshots);
         }
@@ -125,6 +127,9 @@ pub fn load(
         facts.session.lost_workspace = (!is_deleted).then(|| binding.workspace_id.clone());
     }
     facts.session.archived_workspace = archived;
+    if let Some(lang) = archived_lang.filter(|_| caller.reader.is_none()) {
+        facts.lang = lang;
+    }
     facts.has_refused_files = trust.as_ref().is_some_and(ProjectTrust::has_refused);
     facts.has_project_data = facts::needs_project_data(event)
         && trust.as_ref().is_some_and(|trust| facts::has_project_data(caller, trust.project()));
@@ -212,23 +217,6 @@ fn snapshot_depth(event: &Event, state: &SessionState, config: &Config) -> Snaps
         EventKind::PromptSubmit if is_whole() => SnapshotDepth::Surroundings,
         _ => SnapshotDepth::Focus,
     }
-}
-
-/// Forgets that claims of the session ended with their nodes, if the nodes are back and the session still has them.
-fn forget_restored_claims(
-    caller: &Caller<'_>,
-    event: &Event,
-    state: &mut SessionState,
-    binding: &Binding,
-    workspace: &WorkspaceId,
-) {
-    let project = || caller.stores.projects.in_folder(&binding.project);
-    let is_back = |node: &str| {
-        let snapshot = project().snapshots().context_snapshot(workspace, Some(node), SnapshotDepth::Focus);
-        let node = snapshot.and_then(|snapshot| snapshot.node).filter(|found| found.id.as_str() == node);
-        node.is_some_and(|node| node.started_by.as_ref() == Some(&event.session))
-    };
-    state.lost_claims.retain(|claim| !claim.is_deleted || !is_back(&claim.node));
 }
 
 /// Returns whether a binding was made for the folder that is at its path now. It is consent to a workspace of that folder,

@@ -1,7 +1,7 @@
 //! Tells a session once that it no longer holds a node: another session took it over, or a person ended the
-//! claim. Otherwise the agent would go on with work that another agent does.
+//! claim; or that it holds a deleted node again. Otherwise the agent would go on with work that another agent does.
 
-use tanmi_base::text;
+use tanmi_base::{Lang, text};
 use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 use tanmi_workspace::model::PERSON;
 
@@ -24,9 +24,21 @@ const NAME_COLUMNS: usize = 36;
 const NAMED: usize = 3;
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
-    let (lang, claims) = (ctx.facts.lang, &ctx.facts.session.lost_claims);
-    let content = match claims.as_slice() {
-        [] => return Err(("会话没有失去认领", "the session has lost no claim")),
+    let claims = &ctx.facts.session.lost_claims;
+    if claims.is_empty() {
+        return Err(("会话没有失去认领", "the session has lost no claim"));
+    }
+    let (back, lost): (Vec<&LostClaimFacts>, Vec<_>) = claims.iter().partition(|claim| claim.is_restored);
+    let texts = [lost_text(&lost, ctx.facts.lang), back_text(&back, ctx.facts.lang)];
+    RuleOutput::unthrottled(
+        ActionKind::BindingHint,
+        texts.into_iter().flatten().collect::<Vec<_>>().join("\n"),
+    )
+}
+
+fn lost_text(claims: &[&LostClaimFacts], lang: Lang) -> Option<String> {
+    let content = match claims {
+        [] => return None,
         [claim] => {
             let (zh, en) = loss(claim);
             let (zh_look, en_look) = match claim.is_deleted {
@@ -41,7 +53,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
             )
         }
         claims => {
-            let (zh, en): (Vec<_>, Vec<_>) = claims.iter().rev().take(NAMED).map(loss).unzip();
+            let (zh, en): (Vec<_>, Vec<_>) = claims.iter().rev().take(NAMED).map(|claim| loss(claim)).unzip();
             let (zh, en) = (zh.join("；"), en.join("; "));
             let (zh_more, en_more) = match claims.len().saturating_sub(NAMED) {
                 0 => (String::new(), String::new()),
@@ -55,13 +67,29 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
             )
         }
     };
-    RuleOutput::unthrottled(ActionKind::BindingHint, content)
+    Some(content)
+}
+
+/// Returns the text about nodes that were deleted and are back.
+fn back_text(claims: &[&LostClaimFacts], lang: Lang) -> Option<String> {
+    let name = |claim: &&LostClaimFacts| {
+        let (title, id) = (short(&claim.title), short(&claim.id));
+        lang.pick(format!("「{title}」（{id}）"), format!("“{title}” ({id})"))
+    };
+    let names: Vec<String> = claims.iter().rev().take(NAMED).map(name).collect();
+    let names = names.join(lang.pick("、", ", "));
+    let zh = format!("已删除的节点{names}已恢复，由你持有；context_focus 可回到该节点。");
+    let en = format!("Restored after its deletion: {names}. You hold it again; context_focus returns to it.");
+    (!claims.is_empty()).then(|| lang.pick(zh, en))
+}
+
+fn short(name: &str) -> String {
+    escape_line(&text::fit(&text::one_line(name), NAME_COLUMNS))
 }
 
 /// Returns which node was lost and how, in Chinese and English.
 fn loss(claim: &LostClaimFacts) -> (String, String) {
-    let name = |name: &str| escape_line(&text::fit(&text::one_line(name), NAME_COLUMNS));
-    let (title, id, by) = (name(&claim.title), name(&claim.id), name(&claim.by));
+    let (title, id, by) = (short(&claim.title), short(&claim.id), short(&claim.by));
     let (zh_by, en_by) = match claim.by.as_str() {
         PERSON => ("用户", "the user"),
         "" => ("另一会话", "another session"),

@@ -112,6 +112,7 @@ fn lost_claims() -> Vec<LostClaimFacts> {
         by: by.into(),
         is_taken: true,
         is_deleted: false,
+        is_restored: false,
     };
     vec![claim("Issue tokens", "bob (build-server · Claude Code)"), claim("Check tokens", "")]
 }
@@ -230,6 +231,10 @@ fn builtin_rules_by_event_and_platform_inject_expected_text() {
             show("prompt, bound, claim ended", injected_text(&prompt("x"), &lost));
             let mut refused = bound(lang);
             refused.session.refused_writes = refused_writes();
+            let mut back = lost.clone();
+            back.session.lost_claims[0].is_restored = true;
+            back.session.lost_claims.push(lost_claims().swap_remove(1));
+            show("prompt, bound, one restored and one lost", injected_text(&prompt("x"), &back));
             lost.session.lost_claims[0].by = "@person".into();
             show("prompt, bound, claim ended by the user", injected_text(&prompt("x"), &lost));
             let mut damaged = Facts { node: None, ..bound(lang) };

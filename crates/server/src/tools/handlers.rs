@@ -89,7 +89,7 @@ pub fn workspace_archive(c: &Call<'_>) -> Result {
 
 pub fn workspace_restore(c: &Call<'_>) -> Result {
     if let Some(node) = c.arguments.text("nodeId") {
-        return Ok(results::changed(&c.app.nodes.restore(c.workspace()?, node)?));
+        return Ok(results::changed(&c.app.nodes.restore(c.scope()?, node)?));
     }
     results::workspace(&c.app.workspaces.restore(&c.arguments.needed("workspaceId"))?)
 }

@@ -54,7 +54,7 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
         }
         NodeCommand::Restore { at } => {
             let scope = context.scope(at.at.workspace.as_deref())?;
-            let restored = app.nodes.restore(&scope.workspace, at.node())?;
+            let restored = app.nodes.restore(&scope, at.node())?;
             context.print_change(&restored, |restored| show::node::restored(restored, context.app.lang()));
         }
         NodeCommand::Delete { at, yes, force } => {

@@ -69,10 +69,10 @@ fn recorded(platform: &'static Platform, project: &Path) -> Vec<Recorded> {
     recorded_payloads(platform, "s", project).into_iter().filter_map(to_event).collect()
 }
 
-/// Returns the output at every recorded stop, compaction and session end of a client, after enough prompts
+/// Returns the output at every recorded stop, compaction and session end of a client in a folder, after enough prompts
 /// and time for a request for a summary.
-fn outputs_at_end(env: &TestEnv, platform: &'static Platform) -> Vec<(EventKind, String)> {
-    let recorded = recorded(platform, &env.project);
+fn outputs_at_end(env: &TestEnv, platform: &'static Platform, folder: &Path) -> Vec<(EventKind, String)> {
+    let recorded = recorded(platform, folder);
     let prompt = recorded.iter().find(|one| one.event.kind == EventKind::PromptSubmit).unwrap();
     for turn in 0..6 {
         prompt.send(env, platform, turn);
@@ -98,15 +98,18 @@ fn project_without_data_gets_no_text_at_stop_compaction_and_end() {
         let elsewhere = env.root().join("elsewhere");
         std::fs::create_dir(&elsewhere).unwrap();
         assert!(env.run_in(&elsewhere, &["workspace", "init", "--name", "n", "--goal", "g"]).ok);
-        for (kind, output) in outputs_at_end(&env, platform) {
-            assert_eq!(output, "", "{} at {}", platform.id, kind.as_str());
+        // The home folder has only the files of sessions.
+        for folder in [&env.project, &env.root().join("home")] {
+            for (kind, output) in outputs_at_end(&env, platform, folder) {
+                assert_eq!(output, "", "{} at {} in {}", platform.id, kind.as_str(), folder.display());
+            }
         }
         assert!(!env.project.join(".tanmi-workspace").exists(), "{}", platform.id);
 
         // The same events are told something in a project with data.
         let env = TestEnv::new();
         env.init();
-        let outputs = outputs_at_end(&env, platform);
+        let outputs = outputs_at_end(&env, platform, &env.project);
         let has_spoken = |wanted| outputs.iter().any(|(kind, output)| *kind == wanted && !output.is_empty());
         assert!(has_spoken(EventKind::Stop), "{}", platform.id);
         spoken.extend(outputs.into_iter().filter(|(_, output)| !output.is_empty()).map(|(kind, _)| kind));

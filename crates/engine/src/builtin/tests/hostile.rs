@@ -3,7 +3,7 @@
 use tanmi_platform::GEMINI_CLI;
 
 use super::*;
-use crate::facts::{DeclaredFacts, DeclaredFile, DigestFacts, WorkedNode, WorkspaceLog};
+use crate::facts::{DeclaredFacts, DeclaredFile, DigestFacts, WorkedLog, WorkedNode};
 use crate::render::render;
 
 /// A tag of ours, a role, an open fence, a heading of ours and a hidden character.
@@ -68,6 +68,7 @@ fn hostile_facts(lang: Lang) -> Facts {
                 by: text(),
                 is_taken: true,
                 is_deleted: false,
+                is_restored: false,
             }],
             refused_writes: vec![RefusedWriteFacts { text: text(), reason: text() }],
             ..SessionFacts::default()
@@ -110,7 +111,7 @@ fn hostile_facts(lang: Lang) -> Facts {
                 at: text(),
                 moved: vec![worked()],
                 problems: vec![worked()],
-                logs: vec![WorkspaceLog { lines: 1, last: worked() }],
+                logs: vec![WorkedLog { lines: 1, last: worked() }],
                 facts: 1,
                 is_partial: true,
                 is_known: false,

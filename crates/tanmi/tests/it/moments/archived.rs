@@ -37,6 +37,19 @@ fn archived_workspace_is_told_once_and_again_after_compaction() {
 }
 
 #[test]
+fn archived_workspace_is_told_in_its_language() {
+    let env = TestEnv::new();
+    let ws = env.json(&["workspace", "init", "--name", "登录", "--goal", "用 JWT 代替会话"]);
+    let ws = ws["workspaceId"].as_str().unwrap();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", ws]);
+    let agent = Agent::claude(&env, "s");
+    agent.start("startup");
+    env.ok(&["workspace", "archive"]);
+    let told = agent.prompt("ok");
+    assert!(told.contains("它的工作区「登录」") && told.contains("已归档，只读"), "{told}");
+}
+
+#[test]
 fn deleted_workspace_is_told_with_the_way_to_restore_it() {
     let env = TestEnv::new();
     let ws = env.init();

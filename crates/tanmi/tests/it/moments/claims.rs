@@ -59,7 +59,7 @@ fn session_is_told_that_the_user_deleted_its_node() {
 }
 
 #[test]
-fn session_whose_deleted_node_was_restored_is_not_told_that_it_lost_it() {
+fn session_is_told_that_its_deleted_node_is_back() {
     let env = TestEnv::new();
     let ws = env.init();
     let [node, other] = ["Issue tokens", "Check tokens"].map(|title| env.node("root", "execution", title));
@@ -75,8 +75,17 @@ fn session_whose_deleted_node_was_restored_is_not_told_that_it_lost_it() {
     }
     env.ok(&["node", "restore", &node]);
     let told = agent.prompt("go on");
+    let back = |title: &str, node: &str| {
+        format!(
+            "Restored after its deletion: “{title}” ({node}). You hold it again; context_focus returns to it."
+        )
+    };
     assert!(told.contains("You no longer hold node “Check tokens”"), "{told}");
-    assert!(!told.contains("node “Issue tokens”"), "{told}");
+    assert!(told.contains(&back("Issue tokens", &node)) && !told.contains("node “Issue tokens”"), "{told}");
+    env.ok(&["node", "restore", &other]);
+    let told = agent.prompt("go on");
+    assert!(told.contains(&back("Check tokens", &other)) && !told.contains("no longer hold"), "{told}");
+    assert!(!agent.prompt("go on").contains("Restored"), "told once");
 }
 
 #[test]

@@ -199,3 +199,16 @@ fn workspace_that_was_missing_is_told_in_full_when_it_is_back() {
     let prompt = agent.prompt("go on");
     assert!(prompt.contains("Goal: ") && prompt.contains(&issue), "{prompt}");
 }
+
+#[test]
+fn forked_session_holds_what_it_held_before() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "Issue tokens");
+    let before = Agent::claude(&env, "before");
+    before.start("startup");
+    env.ok(&["session", "bind", "--session", "before", "--workspace", &ws]);
+    run_as(&env, "before", &["node", "transition", &node, "--action", "start"]);
+    let forked = Agent::claude(&env, "forked").start("fork");
+    assert!(forked.contains("Focused node: Issue tokens") && !forked.contains("Held by"), "{forked}");
+}
