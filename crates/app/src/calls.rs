@@ -5,12 +5,13 @@
 //! a call, in the one write of the session state.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use tanmi_base::{Millis, clock, secrets, text};
-use tanmi_engine::{DigestFacts, WorkedNode, WorkspaceLog};
+use tanmi_engine::{DigestFacts, WorkedLog, WorkedNode};
 use tanmi_event::{Event, StartSource};
 use tanmi_session::{SessionState, States};
-use tanmi_workspace::model::{NodeStatus, Workspace, WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::model::{Node, NodeStatus, Workspace, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::Target;
 use tanmi_workspace::store::SnapshotDepth;
 
@@ -192,7 +193,10 @@ pub(crate) fn find_digest(
         // A compaction removed what this session was told.
         digest.is_known = state.told_digest.as_ref() == Some(&digest.id)
             && event.payload.start != Some(StartSource::Compact);
-        return keep_present(project.as_ref(), digest);
+        if let Some(digest) = keep_present(project.as_ref(), digest) {
+            return Some(digest);
+        }
+        began = began.max(session.started_at);
     }
     None
 }
@@ -209,8 +213,13 @@ fn keep_present(project: &dyn Project, mut digest: DigestFacts) -> Option<Digest
         };
         known.entry(workspace.to_owned()).or_insert_with(read).clone()
     };
-    let node_of = |id: &WorkspaceId, line: &WorkedNode| {
-        project.snapshots().context_snapshot(id, Some(&line.id), SnapshotDepth::Focus)?.node
+    let mut nodes: HashMap<(String, String), Option<Rc<Node>>> = HashMap::new();
+    let mut node_of = |id: &WorkspaceId, line: &WorkedNode| {
+        let read = || {
+            let snapshot = project.snapshots().context_snapshot(id, Some(&line.id), SnapshotDepth::Focus)?;
+            snapshot.node.map(Rc::new)
+        };
+        nodes.entry((id.to_string(), line.id.clone())).or_insert_with(read).clone()
     };
     digest.problems.retain_mut(|line| {
         let mut open_problem = || {
@@ -219,7 +228,7 @@ fn keep_present(project: &dyn Project, mut digest: DigestFacts) -> Option<Digest
                 return Some((String::new(), pipeline::workspace_problem(&header)?.description));
             }
             let node = node_of(&id, line).filter(|node| !node.status.is_done())?;
-            Some((node.title, node.activity.problem?.description))
+            Some((node.title.clone(), node.activity.problem.as_ref()?.description.clone()))
         };
         let problem = open_problem().filter(|(_, description)| !description.is_empty());
         let is_open = problem.is_some();
@@ -229,7 +238,8 @@ fn keep_present(project: &dyn Project, mut digest: DigestFacts) -> Option<Digest
     digest.moved.retain_mut(|line| {
         let node = active(&line.workspace).and_then(|(id, _)| node_of(&id, line));
         let is_there = node.is_some();
-        (line.title, line.text) = node.map(|node| (node.title, node.status.to_string())).unwrap_or_default();
+        (line.title, line.text) =
+            node.map(|node| (node.title.clone(), node.status.to_string())).unwrap_or_default();
         is_there
     });
     digest.logs.retain_mut(|log| {
@@ -237,7 +247,7 @@ fn keep_present(project: &dyn Project, mut digest: DigestFacts) -> Option<Digest
             let (id, _) = active(&log.last.workspace)?;
             match log.last.id == Target::Workspace.to_string() {
                 true => Some(String::new()),
-                false => Some(node_of(&id, &log.last)?.title),
+                false => Some(node_of(&id, &log.last)?.title.clone()),
             }
         };
         let title = title();
@@ -294,11 +304,11 @@ fn remove(nodes: &mut Vec<WorkedNode>, node: &WorkedNode) {
     nodes.retain(|known| !known.is_same(node));
 }
 
-/// Adds a log entry to those of its workspace, which becomes the first one.
-fn count_log_line(logs: &mut Vec<WorkspaceLog>, last: WorkedNode) {
-    let known = logs.iter().position(|log| log.last.workspace == last.workspace);
+/// Adds a log entry to those of its node, which becomes the first one.
+fn count_log_line(logs: &mut Vec<WorkedLog>, last: WorkedNode) {
+    let known = logs.iter().position(|log| log.last.is_same(&last));
     let lines = known.map_or(0, |at| logs.remove(at).lines) + 1;
-    logs.insert(0, WorkspaceLog { lines, last });
+    logs.insert(0, WorkedLog { lines, last });
 }
 
 #[cfg(test)]

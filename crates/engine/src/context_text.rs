@@ -261,7 +261,8 @@ pub fn changes_text(
     match (&facts.node, &workspace.damaged_focus) {
         _ if now.node == seen.node => {}
         (Some(node), _) => {
-            let what = match facts.session.seen_focus.as_ref() == Some(&node.id) {
+            let is_same = facts.session.seen_focus.as_ref() == Some(&node.id);
+            let what = match is_same {
                 true => label("聚焦节点有变化，现为", "The focused node changed, now"),
                 false => label("聚焦节点现为", "Focus is now"),
             };
@@ -269,6 +270,10 @@ pub fn changes_text(
             add_holder(&mut body, lang, node);
             add_requirement(&mut body, lang, node);
             add_note(&mut body, lang, node);
+            // It may have had one before.
+            if is_same && node.requirement.trim().is_empty() {
+                body.line(&label("需求", "Requirement"), lang.pick("无", "none"));
+            }
         }
         (None, Some(damaged)) => add_damaged(&mut body, lang, damaged),
         (None, None) => body.line("", lang.pick("现在没有聚焦的节点。", "No node is focused now.")),
@@ -281,7 +286,8 @@ pub fn changes_text(
         add_problem(&mut body, lang, node);
     }
     if now.docs != seen.docs {
-        body.line(&label("文档现为", "Docs are now"), " ");
+        let value = if workspace.docs.is_empty() { lang.pick("无", "none") } else { " " };
+        body.line(&label("文档现为", "Docs are now"), value);
         workspace.docs.iter().for_each(|doc| body.line("- ", &one_line(doc)));
     }
     body.finish(pointer)
@@ -416,8 +422,8 @@ fn add_rule_changes(body: &mut CappedText, lang: Lang, workspace: &WorkspaceFact
     added.iter().for_each(|rule| body.line(ADDED_MARK, rule));
     removed.iter().for_each(|rule| body.line("− ", rule));
     if removed_unnamed > 0 {
-        let zh = format!("{removed_unnamed} 条；workspace_get 返回现有规则");
-        let en = format!("{removed_unnamed} of them; workspace_get returns the rules that apply");
+        let zh = format!("先前的 {removed_unnamed} 条；workspace_get 返回现有规则");
+        let en = format!("{removed_unnamed} earlier rules; workspace_get returns the rules that apply");
         body.line("− ", &lang.pick(zh, en));
     }
 }

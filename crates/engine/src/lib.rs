@@ -28,7 +28,7 @@ pub use facts::{
     AvailableFacts, AvailableWorkspace, ChildCounts, DamagedNodeFacts, DayFacts, DeclaredFacts, DeclaredFile,
     DigestFacts, FactLine, Facts, HolderFacts, InProgressFacts, LostClaimFacts, MemoryFacts, NextFacts,
     NodeFacts, NodeProblemFacts, OverviewFacts, ParentFacts, ProblemFacts, RefusedWriteFacts, SessionFacts,
-    SummaryFacts, SurroundingsFacts, TimeFacts, WaitsFor, WorkedNode, WorkspaceFacts, WorkspaceLog,
+    SummaryFacts, SurroundingsFacts, TimeFacts, WaitsFor, WorkedLog, WorkedNode, WorkspaceFacts,
 };
 pub use render::{CONTEXT_RULES, fit_to_max_bytes, render};
 pub use told_rules::{known_rules, told_rules};

@@ -30,8 +30,9 @@ pub struct NextResult {
     /// The node that the call started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<StartedView>,
-    /// The nodes that can be started now.
-    pub next: Vec<NextNode>,
+    /// The nodes that can be started now. Not looked up if the call started one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<Vec<NextNode>>,
     /// Why there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<BlockedNode>,
@@ -101,7 +102,7 @@ impl NodeService {
     pub fn next(&self, scope: &CallScope, limit: usize) -> Result<InWorkspace<NextResult>> {
         let (ws, claimant) = (&scope.workspace, claimant_of(scope));
         let found = ws.store().next(&ws.id, limit, &claimant, &self.sessions, self.core.now())?;
-        let (next, blocked, progress) = (found.next, found.blocked, found.progress);
+        let (next, blocked, progress) = (Some(found.next), found.blocked, found.progress);
         Ok(InWorkspace::read(ws, NextResult { started: None, next, blocked, progress }))
     }
 
@@ -127,8 +128,9 @@ impl NodeService {
             let task = self.task(scope, &started.node.id);
             StartedView::new(started, task)
         });
+        let next = started.is_none().then(Vec::new);
         let (blocked, progress) = (found.blocked, found.progress);
-        Ok(InWorkspace::committed(ws, change, NextResult { started, next: Vec::new(), blocked, progress }))
+        Ok(InWorkspace::committed(ws, change, NextResult { started, next, blocked, progress }))
     }
 }
 

@@ -7,6 +7,7 @@ use super::declared_context::NODE_RESERVE;
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, UNBOUND};
 use crate::context_text::context_text;
 use crate::escape_tags::escape_line;
+use crate::facts::{HolderFacts, NodeFacts};
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: BuiltinRuleId::SubagentContext,
@@ -26,7 +27,9 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         false => (format!("你是子智能体（{kind}）。"), format!("You are a subagent ({kind}).")),
     };
     let introduction = lang.pick(zh, en);
-    let instructions = match &facts.node {
+    let is_open =
+        |node: &&NodeFacts| matches!(node.held_by, None | Some(HolderFacts::User)) && !node.status.is_done();
+    let instructions = match facts.node.as_ref().filter(is_open) {
         Some(node) => {
             let id = escape_line(&node.id);
             let zh = format!(

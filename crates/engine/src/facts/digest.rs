@@ -13,8 +13,8 @@ pub struct DigestFacts {
     pub moved: Vec<WorkedNode>,
     /// The problems that it left open, the latest first. The title is empty if it is not known, and for the workspace.
     pub problems: Vec<WorkedNode>,
-    /// Its log entries in each workspace, the workspace with the last one first.
-    pub logs: Vec<WorkspaceLog>,
+    /// Its log entries, by node; the node with the last one comes first.
+    pub logs: Vec<WorkedLog>,
     /// The number of facts that it saved.
     pub facts: usize,
     /// Whether the session made more calls than are kept.
@@ -57,7 +57,7 @@ impl DigestFacts {
 
     /// Returns the last log entry, with its node unless that is among the named ones. Empty if there is none.
     pub fn last_log_line(&self) -> String {
-        let Some(WorkspaceLog { last, .. }) = self.logs.first() else { return String::new() };
+        let Some(WorkedLog { last, .. }) = self.logs.first() else { return String::new() };
         match self.moved.iter().take(NAMED).any(|moved| moved.is_same(last)) {
             true => last.text.clone(),
             false => last.line(),
@@ -65,9 +65,9 @@ impl DigestFacts {
     }
 }
 
-/// The log entries of a session in a workspace.
+/// The log entries of a session for a node or a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WorkspaceLog {
+pub struct WorkedLog {
     pub lines: usize,
     /// The last one. The title is empty if it is not known, and for the workspace.
     pub last: WorkedNode,

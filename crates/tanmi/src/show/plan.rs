@@ -31,8 +31,8 @@ pub fn next(result: &NextResult, lang: Lang) -> String {
     if let Some(started) = &result.started {
         return self::started(started, lang);
     }
-    if !result.next.is_empty() {
-        return ready(&result.next, lang);
+    if let Some(next) = result.next.as_ref().filter(|next| !next.is_empty()) {
+        return ready(next, lang);
     }
     let (completed, total) = (result.progress.completed, result.progress.total);
     let out = match (result.blocked.is_empty(), total) {

@@ -158,7 +158,9 @@ fn next_over_mcp_starts_focuses_and_follows_completion() {
     let ws = client.expect_ok("workspace_init", json!({"name": "n", "goal": "g"}))["workspaceId"].clone();
     client.expect_ok("session_bind", json!({"workspaceId": ws}));
     client.expect_ok("node_plan", json!({"outline": OUTLINE}));
-    let started = client.expect_ok("node_next", json!({"start": true}))["started"].clone();
+    let result = client.expect_ok("node_next", json!({"start": true}));
+    assert!(result.get("next").is_none(), "not looked up: {result}");
+    let started = result["started"].clone();
     assert_eq!(
         (&started["title"], &started["requirement"]),
         (&json!("Design"), &json!("agree on the format"))

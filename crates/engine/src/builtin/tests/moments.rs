@@ -2,7 +2,7 @@
 //! last session without a summary.
 
 use super::*;
-use crate::facts::{DigestFacts, WorkedNode, WorkspaceLog};
+use crate::facts::{DigestFacts, HolderFacts, WorkedLog, WorkedNode};
 
 #[test]
 fn plan_confirm_follows_unstarted_plan_until_it_was_told() {
@@ -50,7 +50,7 @@ fn digest() -> DigestFacts {
             .map(|name| node(&format!("node-{name}"), "Check tokens", "implementing"))
             .to_vec(),
         problems: vec![node("node-b", "", "clock skew")],
-        logs: vec![WorkspaceLog { lines: 3, last: node("node-b", "", "signed with RS256") }],
+        logs: vec![WorkedLog { lines: 3, last: node("node-b", "", "signed with RS256") }],
         facts: 1,
         is_partial: false,
         is_known: false,
@@ -122,18 +122,30 @@ fn memory_load_digest_counts_only_nodes_of_the_bound_workspace() {
 }
 
 #[test]
+fn subagent_is_asked_to_log_only_on_a_node_that_its_session_works_on() {
+    let is_asked = |change: fn(&mut NodeFacts)| {
+        let mut facts = bound(Lang::En);
+        change(facts.node.as_mut().unwrap());
+        injected_text(&event(&CLAUDE_CODE, EventKind::SubagentStart, ""), &facts).contains("log_append")
+    };
+    assert!(is_asked(|_| {}) && is_asked(|node| node.held_by = Some(HolderFacts::User)));
+    assert!(!is_asked(|node| node.held_by = Some(HolderFacts::Session)));
+    assert!(!is_asked(|node| node.status = NodeStatus::Completed));
+}
+
+#[test]
 fn digest_last_log_line_names_a_node_that_is_not_among_the_named_ones() {
     let digest = digest();
     assert_eq!(digest.last_log_line(), "signed with RS256");
     let last = node("node-f", "", "signed");
-    let digest = DigestFacts { logs: vec![WorkspaceLog { lines: 1, last }], ..digest };
+    let digest = DigestFacts { logs: vec![WorkedLog { lines: 1, last }], ..digest };
     assert_eq!(digest.last_log_line(), "node-f: signed");
 }
 
 #[test]
 fn memory_load_digest_without_parts_has_no_empty_lines() {
     let logged = DigestFacts {
-        logs: vec![WorkspaceLog { lines: 1, last: node("root", "", "x") }],
+        logs: vec![WorkedLog { lines: 1, last: node("root", "", "x") }],
         at: "t".into(),
         ..DigestFacts::default()
     };

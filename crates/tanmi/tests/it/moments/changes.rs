@@ -36,6 +36,24 @@ fn renamed_focused_node_is_told_as_change_of_node() {
     assert!(!told.contains("Focus is now"), "{told}");
 }
 
+#[test]
+fn requirement_and_docs_that_were_removed_are_told() {
+    let env = TestEnv::new();
+    let (ws, [issue, ..]) = started_work(&env);
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &issue]);
+    let agent = Agent::claude(&env, "s");
+    agent.start("startup");
+    env.ok(&["node", "update", &issue, "--requirement", ""]);
+    let told = agent.prompt("go on");
+    assert!(told.contains("The focused node changed") && told.contains("\nRequirement: none\n"), "{told}");
+    env.ok(&["workspace", "update", &ws, "--doc", "docs/api.md"]);
+    let told = agent.prompt("go on");
+    assert!(told.contains("Docs are now:\n- docs/api.md\n"), "{told}");
+    env.ok(&["workspace", "update", &ws, "--remove-doc", "docs/api.md"]);
+    let told = agent.prompt("go on");
+    assert!(told.contains("Docs are now: none\n"), "{told}");
+}
+
 /// The context has no room for all rules. A later change tells those that it had no room for.
 #[test]
 fn rules_that_were_cut_are_told_with_the_next_change() {

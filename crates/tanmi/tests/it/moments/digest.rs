@@ -163,6 +163,38 @@ fn digest_that_was_left_out_is_told_after_a_bind_to_its_workspace() {
 }
 
 #[test]
+fn digest_tells_the_last_log_entry_of_a_node_that_exists() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let [kept, gone] = ["Kept", "Gone"].map(|title| env.node("root", "execution", title));
+    for (node, text) in [(&kept, "first"), (&kept, "signed with RS256"), (&gone, "lost")] {
+        run_as(&env, "day-1", &["log", "--workspace", &ws, "--node", node, text]);
+    }
+    env.ok(&["node", "delete", &gone, "--yes"]);
+    end(&Agent::claude(&env, "day-1"));
+    let start = Agent::claude(&env, "day-2").start("startup");
+    assert!(start.contains(&format!("- Log lines: 2, last: Kept {kept}: signed with RS256")), "{start}");
+}
+
+#[test]
+fn session_before_one_without_present_work_is_told() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "Issue tokens");
+    let gone = env.node("root", "execution", "Gone");
+    let sessions = ["a", "b"].map(|session| Agent::claude(&env, session));
+    sessions.iter().for_each(|agent| drop(agent.start("startup")));
+    for (agent, node) in sessions.iter().zip([&node, &gone]) {
+        env.tick(60_000);
+        run_as(&env, &agent.session, &["log", "--workspace", &ws, "--node", node, "x"]);
+        end(agent);
+    }
+    env.ok(&["node", "delete", &gone, "--yes"]);
+    let start = Agent::claude(&env, "day-2").start("startup");
+    assert!(start.contains(&format!("last: Issue tokens {node}: x")), "{start}");
+}
+
+#[test]
 fn digest_names_the_node_of_the_last_log_entry() {
     let env = TestEnv::new();
     let ws = env.init();
