@@ -51,25 +51,25 @@ fn save_by_rename(path: &Path, text: &str, edited: &str, marker: &str) -> bool {
 
 /// Returns whether the file was overwritten, unless a process changed it since the editor read it.
 fn save_in_place(path: &Path, text: &str, edited: &str) -> bool {
-    let save = || -> std::io::Result<bool> {
-        let mut file = OpenOptions::new().read(true).write(true).open(path)?;
-        let mut now = String::new();
-        file.read_to_string(&mut now)?;
-        if now != text {
-            return Ok(false);
-        }
+    let Ok(mut file) = OpenOptions::new().read(true).write(true).open(path) else { return false };
+    let mut now = String::new();
+    if file.read_to_string(&mut now).is_err() || now != text {
+        return false;
+    }
+    let mut write = |text: &str| {
         file.seek(SeekFrom::Start(0))?;
-        file.write_all(edited.as_bytes())?;
-        Ok(true)
+        file.write_all(text.as_bytes())?;
+        file.set_len(text.len() as u64)
     };
-    // A full disk may cut the file off. Then the person undoes the edit.
-    save().unwrap_or_else(|_| {
-        let undo = || OpenOptions::new().write(true).truncate(true).open(path)?.write_all(text.as_bytes());
-        while undo().is_err() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        false
-    })
+    if write(edited).is_ok() {
+        return true;
+    }
+    // A full disk cut the file off. The person undoes the edit in the file that is open: a process may have replaced it
+    // meanwhile, and that change is not the person's.
+    while write(text).is_err() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
 }
 
 /// A git repository in the project with two commits that differ in the file of one node.
@@ -102,7 +102,16 @@ impl Repository {
 /// Checks out one of the two commits.
 pub fn check_out(env: &TestEnv, rng: &mut Rng) {
     let _lock = env.edit_lock.lock().expect("no worker panicked");
-    git(env, &["checkout", "-q", ["first", "second"][rng.below(2) as usize]]);
+    let commit = ["first", "second"][rng.below(2) as usize];
+    let is_done = git(env, &["checkout", "-q", commit]);
+    if !is_done && env.full_disk_count.load(Ordering::Relaxed) > 0 {
+        // On a full disk git leaves an empty file. The person repeats the command until there is room.
+        let again = || git(env, &["checkout", "-q", "--force", commit]);
+        let _ = (0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            again()
+        });
+    }
     env.run(rng, &["node", "list", "--limit", "5", "--json"]);
 }
 
