@@ -62,7 +62,7 @@ pub struct AvailableWorkspace {
     pub created_at: Millis,
     /// Done and total nodes, if the index has them.
     pub progress: Option<(u64, u64)>,
-    /// Loaded only at a prompt, and only if the project has one active workspace.
+    /// Loaded only at a prompt, and only for the workspace that was worked on last.
     pub overview: OverviewFacts,
 }
 
